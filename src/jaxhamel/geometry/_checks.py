@@ -32,7 +32,7 @@ def check_dimension(name: str, value) -> None:
 
 
 def check_space_kind(name: str, value, kinds, accepts: str) -> None:
-    """Checks that a space is of a kind that supports the requested frame."""
+    """Checks that a space is of one of the `kinds` (classes) for which the requested frame is defined."""
     if not isinstance(value, kinds):
         raise TypeError(
             f"`{name}` is {value!r}; it must be {accepts}. For another space write the frame as a "
@@ -96,7 +96,7 @@ def check_unit_quaternion(name: str, value) -> None:
 
 
 def check_components(name: str, value, count: int, what: str) -> None:
-    """Checks that the first axis has `count` entries; JAX would clip an index beyond it in silence."""
+    """Checks that the first axis has `count` entries; JAX would silently clip an index beyond them."""
     check_real(name, value)
     got = np.shape(value)
     if not got or got[0] != count:

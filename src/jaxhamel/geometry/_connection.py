@@ -28,7 +28,7 @@ BundleConnection = Callable[[Float[Array, " f"], ShapeCoordinates], ConnectionMa
 
 
 def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
-    """A = A_1⁻¹ A_2 of the constraint one-forms A_1 ξ + A_2 ṙ = 0.
+    """A = A_1⁻¹ A_2, the connection matrix of the constraints A_1 ξ + A_2 ṙ = 0.
 
     **Arguments:**
 
@@ -37,8 +37,8 @@ def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
 
     **Returns:** A `(f, m)`; inf or NaN where the fibre is not transversal to the constraints.
 
-    Müller 2021, eq. (30); Müller 2023, eq. (3.8). One library solve: for right-hand sides write
-    A down or use `jaxhamel.mechanics.chaplygin`.
+    Müller 2021, eq. (30); Müller 2023, eq. (3.8). This calls a LAPACK solve: in right-hand sides write
+    A explicitly or use `jaxhamel.mechanics.chaplygin`.
     """
     fibre = rows.shape[0]
     return _lapack.solve(rows[:, :fibre], rows[:, fibre:])

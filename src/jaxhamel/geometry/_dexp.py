@@ -17,7 +17,7 @@ from jaxhamel.geometry._entire import entire
 
 
 def square(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """M M at full precision: the default on accelerators rounds float32 factors to ten bits."""
+    """M M at full precision; by default accelerators round the factors of float32 products to ten bits."""
     return jnp.matmul(matrix, matrix, precision=jax.lax.Precision.HIGHEST)
 
 
@@ -36,7 +36,7 @@ def cubic_dexpinv(ad: Float[Array, "n n"], x: Scalar) -> Float[Array, "n n"]:
 def inverse_coefficient(x: Scalar) -> Scalar:
     """f(x) = (1 − (θ/2) cot(θ/2)) / θ² = (C_2 − C_3) / (4 C_1) at x/4, x = θ².
 
-    The half angle takes one series (C_3); (C_3 − 2 C_4) / (2 C_2) at x, the same, takes two.
+    With the half angle only C_3 needs a series; the equal expression (C_3 − 2 C_4) / (2 C_2) at x needs two.
     """
     y = x / 4
     return (entire(2, y) - entire(3, y)) / (4 * entire(1, y))

@@ -39,10 +39,10 @@ Fields = Callable[[Configuration], Float[Array, "n f"]]
 class Distribution(NamedTuple):
     """The distribution of allowed velocities at a configuration; `print` describes it in words.
 
-    - `dimension`: n of the space; `constraints`: m.
-    - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, as far as brackets were taken or the rank was full.
-    - `nearby`: the largest ranks at two neighbouring configurations, which are generic where q is
-      special.
+    - `dimension`: n, that of the space; `constraints`: their number m.
+    - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, up to the last level computed; it ends earlier where a rank is n.
+    - `nearby`: the largest ranks at two neighbouring configurations, which are generic if q is
+      not.
     - `curvature`: the largest |γ^α_IJ| of (29) at q, rows and directions orthonormal.
     - `tolerance`: below it a singular value counts as zero.
 
@@ -58,12 +58,12 @@ class Distribution(NamedTuple):
 
     @property
     def closure(self) -> int:
-        """Dimension that the brackets span at q: of the involutive closure where `decided`, else a lower bound of it."""
+        """The dimension that the brackets span at q: that of the involutive closure if `decided`, else a lower bound."""
         return self.growth[-1]
 
     @property
     def regular(self) -> bool:
-        """Whether the growth is the same nearby."""
+        """Whether the ranks at q are the same as at neighbouring configurations."""
         return self.growth == self.nearby
 
     @property
@@ -79,12 +79,12 @@ class Distribution(NamedTuple):
 
     @property
     def holonomic(self) -> bool:
-        """Whether the constraints integrate, here and nearby: (29) holds."""
+        """Whether the constraints are integrable at q and nearby: the expression of (29) vanishes."""
         return self.decided and max(self.closure, self.nearby[-1]) == self.growth[0]
 
     @property
     def completely_nonholonomic(self) -> bool:
-        """Whether brackets span every direction at q: no combination of the constraints integrates."""
+        """Whether brackets span every direction at q: then no combination of the constraints is integrable."""
         return self.closure == self.dimension and self.constraints > 0
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def lie_bracket(
     q: Configuration,
     space: AbstractSpace | None = None,
 ) -> Velocity:
-    """[X, Y]^c = X(Y^c) − Y(X^c) + c^c_ab X^a Y^b, in left-trivialised components.
+    """The Lie bracket [X, Y]^c = X(Y^c) − Y(X^c) + c^c_ab X^a Y^b of two vector fields, in left-trivialised components.
 
     **Arguments:** `x`, `y`: fields q → `(n,)`; `q`: configuration of `space`, default `Euclidean(n)`.
 
@@ -212,7 +212,7 @@ def distribution(
 def _orthonormal_coefficients(
     constraints: Constraints, q: Configuration, space: AbstractSpace
 ) -> np.ndarray:
-    """γ of `frobenius` with the constraint rows, too, orthonormal at q: free of their scale."""
+    """γ of `frobenius` for constraint rows that are made orthonormal at q, so that it does not depend on their scale."""
     rows, _ = _rows_and_kernel(constraints, q, space)
     triangle = np.linalg.qr(np.asarray(rows).T)[1]
     gamma = np.asarray(frobenius(constraints, q, space))
@@ -242,14 +242,14 @@ def _rows_and_kernel(constraints, q, space) -> tuple[Array, Array]:
 
 
 def _neighbours(q: Configuration, space: AbstractSpace) -> list[Configuration]:
-    """Two generic configurations some hundredths away: no symmetry of q is likely to be theirs."""
+    """Two generic configurations some hundredths away from q, which are unlikely to share a symmetry of q."""
     dtype = jnp.result_type(*jax.tree.leaves(q))
     angles = jnp.arange(1, space.dim + 1, dtype=dtype) ** 2
     return [space.retract(q, 0.05 * jnp.cos(angles * turn)) for turn in (1.0, 1.7)]
 
 
 def _brackets(x: Fields, y: Fields, space: AbstractSpace) -> Fields:
-    """All [X_i, Y_j] of two families of fields, side by side."""
+    """The fields [X_i, Y_j] for all pairs of two families of fields, as columns side by side."""
 
     def along(fields, q, v):
         return jax.jvp(fields, (q,), (space.rate(q, v),))[1]

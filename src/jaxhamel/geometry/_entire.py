@@ -35,7 +35,7 @@ def entire(k: int, x: Float[Array, ""]) -> Scalar:
     return _value(k, x)
 
 
-# Traced once for each k, shape and dtype: derivatives of a right-hand side call these functions a hundred times.
+# Under `jit`, so that it is traced once for each k, shape and dtype: the derivatives of one right-hand side call it often.
 @partial(jax.jit, static_argnums=0, inline=True)
 def _value(k: int, x):
     if k == 0:
@@ -53,8 +53,9 @@ def _entire_jvp(k, primals, tangents):
     return entire(k, x), (k * entire(k + 2, x) - entire(k + 1, x)) / 2 * dx
 
 
-# Reverse mode of a loop drops the derivative rule of `entire` and inlines these. Near 0 they are series, because the
-# derivatives of sin(√x)/√x cancel there: with x = |φ|², second derivatives by φ would be wrong by ε/|φ|.
+# JAX's reverse mode of a loop ignores the derivative rule of `entire` and differentiates `_cos` and `_sinc` themselves. Near
+# 0 both are series, because the derivatives of sin(√x)/√x cancel there: with x = |φ|², second derivatives by φ would be
+# wrong by ε/|φ|.
 _NEAR = 1e-3
 
 
@@ -81,7 +82,7 @@ def _above_two(k: int, x):
 
 
 def _climb(k: int, x):
-    """Recurrence C_k = (1/(k−2)! − C_{k−2}) / x, from C_1 or C_2 upwards."""
+    """C_k(x) for large x, by the recurrence C_k = (1/(k−2)! − C_{k−2}) / x from C_1 or C_2 upwards."""
     start = 1 if k % 2 else 2
     value = entire(start, x)
     for j in range(start + 2, k + 1, 2):
@@ -90,7 +91,7 @@ def _climb(k: int, x):
 
 
 def _taylor(k: int, x):
-    """Horner's scheme; the coefficients times k!, because factorials overflow float32."""
+    """C_k(x) for small x, by Horner's scheme; the coefficients are multiplied by k!, since factorials overflow float32."""
     last = _terms(k, float(jnp.finfo(x.dtype).eps))
     coefficients = [(-1) ** j * factorial(k) / factorial(2 * j + k) for j in range(last + 1)]
     value = jnp.full_like(x, coefficients[-1])
@@ -100,13 +101,15 @@ def _taylor(k: int, x):
 
 
 def _switch(k: int) -> float:
-    """The smallest x for the recurrence: a step of it loses about k(k−1)/x, the series below this x little."""
+    """The x from which the recurrence is used: its steps amplify rounding errors by about k(k−1)/x; below it the series is
+    accurate.
+    """
     return max(4.0, k * (k - 1) / 2)
 
 
 @lru_cache
 def _terms(k: int, eps: float) -> int:
-    """Terms after the first, to one that is below rounding at the switch."""
+    """The number of terms of the series after the first, up to one below rounding at x = `_switch(k)`."""
     term, j = 1.0, 0
     while term > eps:
         j += 1

@@ -2,9 +2,9 @@
 
     D¹ = span X_i ,      D^{d+1} = D^d + span [X_i, D^d]
 
-Levels are computed in order, each by brackets with one field X_i at a time, on truncated Taylor series (`_jets`): d fields
-in a bracket take d − 1 derivatives of the constraint rows. Bracket and derivative are linear, so that only
-fields with linearly independent series are kept at each level.
+Levels are computed in order, each by brackets with one field X_i at a time, on truncated Taylor series (`_jets`): a bracket
+of d fields needs d − 1 derivatives of the constraint rows. Bracket and derivative are linear, so only fields with linearly
+independent series are kept at each level.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from jaxhamel.geometry._jets import allowed_fields, bracket, coefficients, monom
 from jaxhamel.geometry._space import AbstractSpace
 
 _PAIRS = 200_000  # largest number of pairs of monomials in a product: a bracket then takes some tenths of a second
-_ORDER = 6  # derivatives of the rows by nested forward mode: each doubles the program
+_ORDER = 6  # the largest number of nested derivatives of the rows: each doubles the program
 Growth = tuple[int, ...]
 
 
@@ -28,7 +28,7 @@ def growths(
     space: AbstractSpace,
     tolerance: float,
 ) -> Iterator[list[Growth]]:
-    """The ranks of D¹, D², … at several configurations: first of D¹, then with one level more each time.
+    """Yields the ranks at several configurations: first that of D¹, then those of D¹ and D², and so on.
 
     **Arguments:** `kernels`: an orthonormal basis of the allowed velocities at each point, `(k, n)`.
     """
@@ -54,7 +54,7 @@ def affordable_depth(n: int, depth: int) -> int:
 
 
 def _ranks(Z: np.ndarray, degree: int, tolerance: float) -> Growth:
-    """Ranks of D¹, …, D^{degree + 1}, until one is full, from the series of the allowed fields to that degree."""
+    """The ranks of D¹, …, D^{degree + 1}, ending at a full rank, from the series Z of the allowed fields to this degree."""
     n, k = Z.shape[1:]
     columns, ranks, level = np.zeros((n, 0)), [], Z
     for d in range(degree + 1):
@@ -68,7 +68,7 @@ def _ranks(Z: np.ndarray, degree: int, tolerance: float) -> Growth:
 
 
 def _next_level(Z: np.ndarray, level: np.ndarray, degree: int, *, first: bool) -> np.ndarray:
-    """[X_i, Y_j] side by side, to degree − 1; of the first level i < j."""
+    """The series of all brackets [X_i, Y_j] to degree − 1, side by side; for the first level only those with i < j."""
 
     def pick(i):
         return level[:, :, i + 1 :] if first else level
@@ -80,7 +80,7 @@ def _next_level(Z: np.ndarray, level: np.ndarray, degree: int, *, first: bool) -
 
 
 def _independent(level: np.ndarray, tolerance: float) -> np.ndarray:
-    """The fields without those whose series are combinations of the others'."""
+    """The fields of a level, without those whose series are linear combinations of the others'."""
     if level.shape[2] <= level.shape[1]:
         return level
     flat = level.reshape(-1, level.shape[2])
@@ -92,7 +92,11 @@ def _independent(level: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _rank(columns: np.ndarray, tolerance: float) -> int:
-    """Brackets longer than 1 are shortened to it; short ones stay, for rounding has no direction."""
+    """The number of singular values of the columns above the tolerance.
+
+    Columns longer than 1 are scaled to 1. Short ones are not scaled up, since that would turn rounding errors into
+    directions.
+    """
     lengths = np.linalg.norm(columns, axis=0)
     values = np.linalg.svd(columns / np.maximum(lengths, 1.0), compute_uv=False)
     return int(np.sum(values > tolerance))

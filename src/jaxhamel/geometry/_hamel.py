@@ -13,7 +13,7 @@ where e_s is the derivative along the unit velocity s. With A = 1 these are the 
 exterior derivative of the one-forms, and the last term Maurer and Cartan's. The result is a tensor, hence independent of
 the coordinates.
 
-Two more forms of the same (Müller 2021, remark 2), each its own arithmetic, E_a = B^s_a e_s:
+Two more expressions of the same coefficients (Müller 2021, remark 2), each computed in its own way, with E_a = B^s_a e_s:
 
     γ^c_ab = (B^r_a B^s_b − B^s_a B^r_b) e_s A^c_r + A^c_d c^d_rs B^r_a B^s_b      (eq. 16)
     γ^c_ab = A^c_r (E_a B^r_b − E_b B^r_a + c^r_st B^s_a B^t_b) = A^c_r [B_a, B_b]^r      (eq. 17, 18)
@@ -79,22 +79,22 @@ def hamel_contraction(
     v: Velocity,
     space: AbstractSpace | None = None,
 ) -> Velocity:
-    """p_b γ^b_ac u^c = B^r_a G_r with G_r = (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s, θ(φ) = (A S)ᵀ p, p fixed.
+    """The covector G of p_b γ^b_ac u^c = B^r_a G_r: G_r = (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s, θ(φ) = (A S)ᵀ p, p fixed.
 
-    One derivative forward and one backward of q ↦ A(q)ᵀp, and −ad_vᵀ Aᵀp for the group; no
-    tensor, no inverse.
+    It takes one forward and one reverse derivative of q ↦ A(q)ᵀp, and −ad_vᵀ Aᵀp for the group; neither the
+    tensor γ nor an inverse of A is computed.
 
     **Arguments:**
 
     - `frame`: `frame(q)` → A `(n, n)` of u = A(q) v.
     - `q`: configuration of `space`.
     - `p`: momenta dual to all n quasi-velocities u, `(n,)`.
-    - `v`: left-trivialised velocity, `(n,)`; with drift in u, still v itself.
+    - `v`: left-trivialised velocity, `(n,)`; also if u has a drift, u = A v + a.
     - `space`: default `Euclidean(n)`, where v = q̇.
 
     **Returns:** G `(n,)`, a covector dual to v; G·v = 0.
 
-    Nothing is checked: this belongs to right-hand sides.
+    Arguments are not checked, since right-hand sides call this function.
     """
     space = _space_of(q, space)
 
@@ -150,7 +150,7 @@ FORMS = {"exterior": _exterior, "alternated": _alternated, "bracket": _bracket}
 
 
 def _slope(matrix: FrameFunction, q: Configuration, A: Frame, space: AbstractSpace) -> Hamel:
-    """e_s of a matrix field at q, s the last index."""
+    """The derivatives e_s of a matrix field at q along all unit velocities; s is the last index."""
     origin = jnp.zeros(space.dim, dtype=A.dtype)
     return jax.jacfwd(lambda phi: matrix(_first_order(space, q, phi)))(origin)
 

@@ -41,7 +41,7 @@ class Helical(AbstractAbelianSpace):
         return pose.at[2, 3].set(height)
 
     def pose(self, q: Float[Array, " 1"]) -> Float[Array, "4 4"]:
-        """The same as `matrix`, under the name of kinematics."""
+        """The same as `matrix`; kinematics calls it the pose."""
         return self.matrix(q)
 
     def check(self, q: Float[Array, " 1"], name: str = "q") -> None:

@@ -22,9 +22,9 @@ from jaxhamel.geometry._space import AbstractSpace
 
 
 class Products(NamedTuple):
-    """Pairs of monomials whose product has degree ≤ p, sorted by the product: `left[i]` times `right[i]`.
+    """All pairs of monomials, with indices `left[i]` and `right[i]`, whose product has degree ≤ p, sorted by the product.
 
-    `starts` are the places where the product changes, one for each monomial.
+    `starts`: for each monomial the index of the first pair with this product.
     """
 
     left: np.ndarray
@@ -56,7 +56,9 @@ def products(n: int, degree: int) -> Products:
 
 @lru_cache(maxsize=64)
 def _slopes(n: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """(place, factor) `(monomials of degree − 1, n)`: ∂_a of a series has the coefficient factor · series[place]."""
+    """Arrays (place, factor) of shape `(monomials up to degree − 1, n)`: the coefficients of the derivative ∂_a of a series
+    are factor[:, a] · series[place[:, a]].
+    """
     place = {m: i for i, m in enumerate(monomials(n, degree))}
     lower = monomials(n, degree - 1)
     raised = [[tuple(sorted((*m, a))) for a in range(n)] for m in lower]
@@ -66,7 +68,7 @@ def _slopes(n: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bracket(X: np.ndarray, Y: np.ndarray, degree: int) -> np.ndarray:
-    """[X, Y^j] for several fields Y^j, to degree − 1.
+    """The series of the Lie brackets [X, Y^j] for several fields Y^j, to degree − 1.
 
     **Arguments:** X `(monomials, n)` and Y `(monomials, n, j)`: series to `degree`. **Returns:** `(monomials, n, j)`.
     """
@@ -83,7 +85,10 @@ def bracket(X: np.ndarray, Y: np.ndarray, degree: int) -> np.ndarray:
 def coefficients(
     constraints: Callable[..., Any], points: Sequence[Any], space: AbstractSpace, order: int
 ):
-    """The Taylor coefficients of R(φ) for the monomials of one degree, at several q: `(points, monomials of it, m, n)`."""
+    """The Taylor coefficients of R(φ) of the degree `order`, at several points q.
+
+    **Returns:** `(points, monomials, m, n)`, for the monomials of exactly this degree.
+    """
     q = jax.tree.map(lambda *each: jnp.stack(each), *points)
     dtype = jnp.result_type(*jax.tree.leaves(q))
     kinds = list(combinations_with_replacement(range(space.dim), order))
@@ -107,7 +112,7 @@ def coefficients(
 
 
 def _along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
-    """∂ of a function of (φ, q, directions) along the i-th of the directions."""
+    """The derivative by φ of a function of (φ, q, directions), along the i-th of the directions."""
 
     def derivative(phi, q, directions):
         def at_phi(phi):
@@ -119,12 +124,15 @@ def _along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
 
 
 def _factorials(kinds) -> np.ndarray:
-    """α! of each monomial: the derivative is α! times the coefficient."""
+    """α! for the exponents α of each monomial: the derivative is α! times the Taylor coefficient."""
     return np.array([prod(factorial(each.count(a)) for a in set(each)) for each in kinds], float)
 
 
 def allowed_fields(rows: np.ndarray, kernel: np.ndarray, degree: int) -> np.ndarray:
-    """Z(φ) to a degree, `(monomials, n, k)`, degree by degree: [R₀; N] Z_p = −[Σ_{s>0} R_s Z_{p−s}; 0]."""
+    """The series of the allowed fields Z(φ), `(monomials, n, k)`, solved degree by degree:
+
+    [R_0; N] Z_p = −[Σ_{s>0} R_s Z_{p−s}; 0] .
+    """
     m, n = rows.shape[1:]
     k = n - m
     start = np.linalg.inv(np.concatenate([rows[0], kernel]))

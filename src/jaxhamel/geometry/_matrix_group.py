@@ -14,8 +14,8 @@ from jaxhamel.geometry._space import AbstractSpace
 
 Element = Float[Array, "d d"]
 
-_TAYLOR = 16  # 0.5^17/17! is below rounding
-_SQUARINGS = 20  # for matrices up to a norm of 2^19
+_TAYLOR = 16  # degree of the series of exp for matrices of norm 1/2: 0.5^17/17! is below rounding
+_SQUARINGS = 20  # the largest number of squarings, for matrices of a norm up to 2^19
 _ROOTS, _ROOT_STEPS, _LOG_TERMS = 6, 20, 9
 
 
@@ -23,8 +23,8 @@ class MatrixGroup(AbstractSpace):
     """The connected group of the matrices exp(δ^a G_a) and their products: q `(d, d)` itself, v `(n,)` with q̇ = q v^a G_a.
 
     c^c_ab of [G_a, G_b] = c^c_ab G_c, ad, Ad, exp and dexp come from the generators; every equation of the package holds on
-    it (From 2012, theorem 5.1: M v̇ − ad_vᵀ M v = τ on any Lie group). Groups with a class of their own are faster, and know
-    their quaternions; nothing projects a product that has rounded its way off the group back onto it.
+    it (From 2012, theorem 5.1: M v̇ − ad_vᵀ M v = τ on any Lie group). Groups with a class of their own are faster and may
+    store quaternions. Rounding errors can move products of many matrices off the group: here they are not projected back.
 
     **Arguments:**
 
@@ -70,7 +70,7 @@ class MatrixGroup(AbstractSpace):
         return _expm(self.hat(delta))
 
     def log(self, q: Element) -> Velocity:
-        """The principal logarithm; there is none for an eigenvalue on the negative real axis (half a turn)."""
+        """The principal logarithm; it does not exist for an eigenvalue on the negative real axis (half a turn)."""
         return self.vee(_logm(q))
 
     def Ad(self, q: Element) -> Float[Array, "n n"]:
@@ -112,7 +112,7 @@ class MatrixGroup(AbstractSpace):
 
 @jax.jit
 def _dual_and_constants(generators):
-    """(the dual basis of the generators, the structure constants c^c_ab); one program in place of nine."""
+    """The dual basis of the generators, and the structure constants c^c_ab; under `jit`, as one program in place of nine."""
     n, d = generators.shape[:2]
     flat = generators.reshape(n, d * d)
     dual = jnp.linalg.solve(flat @ flat.T, flat).reshape(n, d, d)
@@ -122,7 +122,7 @@ def _dual_and_constants(generators):
 
 
 def _expm(matrix: Element) -> Element:
-    """Taylor's series of A/2^s, squared s times; derivatives of both modes, no LAPACK."""
+    """exp A by the Taylor series of exp(A/2^s), squared s times: has derivatives in both modes and needs no LAPACK."""
     eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
     norm = jax.lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(matrix), axis=1)))
     s = jnp.clip(jnp.ceil(jnp.log2(jnp.maximum(norm, 0.25))) + 1.0, 0.0, _SQUARINGS)
@@ -138,7 +138,9 @@ def _expm(matrix: Element) -> Element:
 
 
 def _logm(matrix: Element) -> Element:
-    """2^k log of the 2^k-th root, log X = 2 artanh (X − 1)(X + 1)⁻¹; roots by Denman and Beavers' iteration."""
+    """log A = 2^k log A^{1/2^k}, with log X = 2 artanh (X − 1)(X + 1)⁻¹ by its series; square roots by the iteration of
+    Denman and Beavers.
+    """
     eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
 
     def improve(_, pair):

@@ -4,15 +4,15 @@
     η̇ = dexp⁻¹(∓η) ξ ,   g = g_0 exp(η)  or  exp(η) g_0      (eq. 4.11)
 
 The second line, solved by the classical Runge–Kutta step with η = 0 at its start, is the method
-of Munthe-Kaas (RKMK, order 4): g stays on its group to rounding. It needs no adaptive solver, and
-stands here because geometry knows no time; `jaxhamel.simulate` integrates equations of motion.
+of Munthe-Kaas (RKMK, order 4): g stays on its group to rounding. It is part of geometry, since the
+phase depends on the curve alone and not on time; `jaxhamel.simulate` integrates equations of motion.
 
 A loop's geometric phase is g at its end, from the identity. For a small loop about r̄
 
     log g = ½ B^α_IJ(r̄) ∮ x^I dx^J + O(ε³) ,      x = r − r̄ ,
 
-exactly so (with ∫B in place of B(r̄) times the area) on an abelian group, by Stokes. The sign is
-+ with Müller's B of (4.3), B_IJ = ∂_J A_I − ∂_I A_J + …; his (4.8) prints −∫B.
+and on an abelian group exactly log g = ∫B, by Stokes' theorem. The sign is + with Müller's B of
+(4.3), B_IJ = ∂_J A_I − ∂_I A_J + c(A_I, A_J); his (4.8) prints −∫B.
 """
 
 from collections.abc import Callable
@@ -110,7 +110,7 @@ def _increment(
     nodes = jnp.asarray([0.0, 0.5, 0.5, 1.0], t.dtype)
     weights = jnp.asarray([1.0, 2.0, 2.0, 1.0], t.dtype) / 6
 
-    def stage(carry, node):  # a loop, so that the velocity is compiled once
+    def stage(carry, node):  # the stages are a loop, so that the velocity is compiled once
         k, increment = carry
         c, weight = node
         eta = c * h * k
@@ -140,7 +140,7 @@ def geometric_phase(
     right: bool = False,
     dtype: Any = None,
 ) -> Configuration:
-    """The holonomy of a loop: g at its end when g starts from the identity, ġ = −g A(r) ṙ.
+    """The holonomy of a loop in shape space: g at its end, for ġ = −g A(r) ṙ with g = 1 at its start.
 
     **Arguments:**
 
@@ -211,7 +211,7 @@ def small_loop_phase(
 
 
 def _sampled(loop: Path, samples: int, dtype) -> tuple[Array, Array, Array]:
-    """Mean of r, x = r − r̄ and r' at equally spaced parameters."""
+    """The mean r̄ of a loop r, and x = r − r̄ and the derivative r′ at equally spaced parameters."""
     _checks.check_positive("samples", samples, "It is the number of points on the loop.")
     parameters = jnp.arange(samples, dtype=jnp.result_type(float if dtype is None else dtype))
 

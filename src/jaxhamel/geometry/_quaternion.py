@@ -1,7 +1,7 @@
 """Unit quaternions, scalar first: (w, x, y, z) = (cos θ/2, n sin θ/2), R(q) a = q a q*.
 
-Components come from `jnp.unstack`, one operation, as is its transpose; `a[0]` is two, and four in reverse mode
-(docs/performance.md#time-of-the-tests).
+Components are taken by `jnp.unstack`, which is one operation, and so is its transpose; `a[0]` would be two operations, and
+four in reverse mode (docs/performance.md#time-of-the-tests).
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def cross(a: Vector3, b: Vector3) -> Vector3:
 
 
 def _cross(a: Components, b: Components) -> Components:
-    """a × b of three components each."""
+    """The components of a × b, from those of a and b."""
     (a1, a2, a3), (b1, b2, b3) = a, b
     return a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1
 
@@ -70,7 +70,7 @@ def quaternion_matrix(q: Quaternion) -> Float[Array, "3 3"]:
     """R(q) `(3, 3)`, body to space, of a unit quaternion."""
     check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
     w, x, y, z = jnp.unstack(q)
-    # each product once: half the operations, and half of those of every derivative
+    # each product is computed once, which halves the operations, also those of derivatives
     x2, y2, z2 = 2 * x, 2 * y, 2 * z
     xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
     wx, wy, wz = w * x2, w * y2, w * z2

@@ -12,7 +12,7 @@ from jaxhamel.geometry._se2 import SE2
 from jaxhamel.geometry._so2 import plane_matrix
 from jaxhamel.geometry._space import AbstractSpace
 
-_PLANE = SE2()  # the group is SE(2) × R; every operation is SE(2)'s with z carried along
+_PLANE = SE2()  # the group is SE(2) × R: its operations are those of SE(2), and additions for z
 
 
 def _join(plane: Float[Array, " 3"], z: Float[Array, " 4"]) -> Float[Array, " 4"]:

@@ -23,8 +23,8 @@ class SE3(AbstractSpace):
     """SE(3): q `(7,)` = (w, x, y, z, px, py, pz), quaternion and position (m) in space.
 
     v `(6,)` = (Ω, V), the body twist: Ω in rad/s, V = Rᵀ ṗ in m/s, angular first (Müller 2021;
-    From 2012 and jaxlie put V first, see `linear_first`). SE(3) is SO(3) with each number φ made
-    dual, φ + ε·(its translation):
+    From 2012 and jaxlie put V first, see `linear_first`). SE(3) is SO(3) over the dual numbers
+    φ + ε x with ε² = 0, where φ is a rotation and x a translation, so that
 
         dexp_(ω,v) = [[J, 0], [DJ(ω)[v], J]],   J = dexp of SO(3),
 

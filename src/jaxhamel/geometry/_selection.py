@@ -1,4 +1,4 @@
-"""Subgroups of SE(3) as ways a body may move: the selection matrix H of V = H v."""
+"""The selection matrix H of V = H v: the twist of a body that moves on a subgroup of SE(3)."""
 
 from typing import Any
 

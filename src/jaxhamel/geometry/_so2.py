@@ -11,10 +11,10 @@ from jaxhamel.geometry._space import AbstractAbelianSpace
 
 
 def wrap(angle: Scalar) -> Scalar:
-    """The angle in (−π, π], equal to it modulo 2π; gradient exactly 1 off the cut.
+    """The angle modulo 2π, in (−π, π]; its derivative is exactly 1 except at the cut.
 
-    An angle already in the interval returns bit for bit; `atan2(sin, cos)` would round it, and
-    its derivatives.
+    An angle inside this interval is returned unchanged to the last bit; `atan2(sin, cos)` would
+    round it and its derivatives.
     """
     return angle - 2 * math.pi * jnp.ceil((angle - math.pi) / (2 * math.pi))
 

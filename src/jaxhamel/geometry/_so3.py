@@ -25,8 +25,8 @@ def log_quaternion(q: Quaternion) -> Vector3:
     """φ = 2 atan2(|u|, w) u/|u|, u the vector part, of q or −q, whichever has w ≥ 0: |φ| ≤ π.
 
     Homogeneous of degree 0 in q, so that d log(q) = dexp(−φ)⁻¹ Ω with Ω = 2 Im(q* dq)/|q|² for
-    every dq. This rule keeps derivatives of every order accurate where |u| → 0 and
-    differentiating atan2(|u|, w)/|u| is not.
+    every dq. With this derivative rule derivatives of every order are accurate as |u| → 0, where
+    those of atan2(|u|, w)/|u| are not.
     """
     q = jnp.where(q[0] < 0, -q, q)
     return _angle_over_sine(q[0], jnp.sum(q[1:] * q[1:])) * q[1:]
@@ -40,9 +40,10 @@ def _log_quaternion_jvp(primals, tangents):
 
 
 def _angle_over_sine(w, s):
-    """2 atan2(√s, w)/√s for w ≥ 0, and its series where that is the same (s may underflow).
+    """2 atan2(√s, w)/√s for w ≥ 0; for small s its series, which is equal to rounding (√s may underflow).
 
-    The series has the slope that reverse mode of a loop needs, where JAX inlines this and drops the rule above.
+    The series also has the right derivative: JAX's reverse mode of a loop ignores the derivative rule of `log_quaternion`
+    and differentiates this function.
     """
     near = s < w * w * jnp.finfo(w.dtype).eps
     norm, positive = jnp.sqrt(jnp.where(near, 1, s)), jnp.where(near, w, 1)

@@ -35,7 +35,7 @@ _OPERANDS = {
 
 
 def checked(method: Callable[P, T]) -> Callable[P, T]:
-    """The operation of a space, after a check of the shapes of its arguments, which costs nothing in a compiled program."""
+    """Decorates an operation of a space with a check of its arguments' shapes, which takes no time in a compiled program."""
     signature, kinds = inspect.signature(method), _OPERANDS[method.__name__]
     names = tuple(signature.parameters)[1:]
 
@@ -132,12 +132,14 @@ class AbstractSpace(eqx.Module):
 
     @property
     def independent(self) -> bool:
-        """Whether a configuration is stored in as many numbers as the space has dimensions: any numbers are one."""
+        """Whether a configuration is stored in as many numbers as the space has dimensions, so that any numbers are one."""
         return sum(part.size for part in jax.tree.leaves(self.stored)) == self.dim
 
     @property
     def projects(self) -> bool:
-        """Whether `normalise` brings any numbers near a configuration onto the group; a solver may then step them."""
+        """Whether `normalise` projects numbers near a configuration onto the group; a solver may then add increments to the
+        stored numbers.
+        """
         return self.independent
 
     @abstractmethod
@@ -175,7 +177,7 @@ _STORED: dict[Any, Any] = {}
 
 
 def _stored(space: AbstractSpace) -> Any:
-    """`space.stored`, kept for each kind of space."""
+    """`space.stored`, cached for each structure of a space and shapes of its arrays."""
     leaves, structure = jax.tree.flatten(space)
     kind = structure, tuple(map(np.shape, leaves))
     if kind not in _STORED:
@@ -192,7 +194,7 @@ def _identity_of(space: AbstractSpace) -> Configuration:
 
 @lru_cache(maxsize=256)
 def _without_arrays(structure: Any, dtype: Any) -> Configuration:
-    """The identity of a space without arrays, which its structure describes; `dtype`: JAX's default."""
+    """The identity of a space without arrays, from its pytree structure; `dtype`, JAX's default, is a key of the cache."""
     return _identity_of(jax.tree.unflatten(structure, ()))
 
 

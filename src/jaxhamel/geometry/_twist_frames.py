@@ -70,8 +70,8 @@ def mixed_frame(space: SE3) -> FrameFunction:
 
     **Arguments, Returns, Raises:** as for `hybrid_frame`.
 
-    γ^k_ij = +ε_kij for i, j, k ≤ 3, zero beyond. Massa and Vignolo call it hybrid; it is the
-    left-trivialised velocity of `Product(SO3(), Euclidean(3))`.
+    γ^k_ij = +ε_kij for i, j, k ≤ 3, all others are zero. Massa and Vignolo call this frame hybrid; its
+    u is the left-trivialised velocity of `Product(SO3(), Euclidean(3))`.
     """
     check_space_kind("space", space, SE3, "SE3()")
     return lambda q: _diagonal(jnp.eye(3, dtype=q.dtype), quaternion_matrix(q[:4]))
@@ -87,7 +87,7 @@ def euler_frame(space: SO3 | SE3) -> FrameFunction:
 
     **Raises:** `TypeError` on another space.
 
-    Goldstein, eq. (4.87). Only sines and cosines of the angles enter, so no angle is ever computed.
+    Goldstein, eq. (4.87). A depends on sines and cosines of the angles only, so no angle is computed.
     """
     check_space_kind("space", space, (SO3, SE3), "SO3() or SE3()")
 
@@ -122,7 +122,7 @@ def _dtype(q: Configuration):
     return jnp.result_type(*jax.tree.leaves(q))
 
 
-# Between (ω, v), as here and in Müller 2021, and (v, ω), as in From 2012 and jaxlie.
+# Conversion between the order (ω, v), as here and in Müller 2021, and (v, ω), as in From 2012 and jaxlie.
 #
 # The change of order is the permutation P = [[0, 1], [1, 0]] (blocks of three), its own inverse and
 # transpose. So twists go as P x, and so do wrenches, (moment, force) ↔ (force, moment), which leaves
@@ -151,11 +151,11 @@ def angular_first(x: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6"]:
 
 
 def linear_first_matrix(matrix: Float[Array, "*batch 6 6"]) -> Float[Array, "*batch 6 6"]:
-    """P M P, of a matrix `(..., 6, 6)` (Ad, ad, inertia) that acts on (ω, v), now on (v, ω)."""
+    """P M P: the matrix `(..., 6, 6)` that acts on (v, ω) like M (Ad, ad or an inertia) on (ω, v)."""
     _checks.check_last_axes("matrix", matrix, (6, 6), "matrices on twists or wrenches")
     return _swap(_swap(matrix, -1), -2)
 
 
 def angular_first_matrix(matrix: Float[Array, "*batch 6 6"]) -> Float[Array, "*batch 6 6"]:
-    """P M P, of a matrix `(..., 6, 6)` (Ad, ad, inertia) that acts on (v, ω), now on (ω, v)."""
+    """P M P: the matrix `(..., 6, 6)` that acts on (ω, v) like M (Ad, ad or an inertia) on (v, ω)."""
     return linear_first_matrix(matrix)

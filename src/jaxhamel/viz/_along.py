@@ -1,4 +1,4 @@
-"""Quantities along a simulated motion, and the rails that masses move on, as NumPy arrays."""
+"""Evaluates functions along a simulated motion, and the rails on which masses move, as NumPy arrays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +16,9 @@ FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
 
 
 def along(function: Callable[..., Any], *states: Any, fixed: tuple[Any, ...] = ()) -> Any:
-    """function(t, …, *fixed) at every time: `states` and the results have a leading time axis.
+    """function(*state, *fixed) at every time, where each of the `states` and each result has a leading time axis.
 
-    If the function is a module or a method of one, other values of its leaves do not recompile.
+    If the function is a module or a method of one, new values of its leaves do not recompile.
     """
     return jax.tree.map(np.asarray, _mapped(function, states, fixed))
 
@@ -32,7 +32,7 @@ def _mapped(function: Callable[..., Any], states: tuple[Any, ...], fixed: tuple[
 def mass_positions(
     system: Any, control: Any, ts: Float[ndarray, " T"]
 ) -> tuple[Float[ndarray, "T n"], Float[ndarray, "T n 3"]]:
-    """θ(t) of every mass, and the masses in the body frame (m)."""
+    """θ(t) of every mass on its rail, and the positions of the masses in the body frame (m)."""
     if system.n_masses == 0:
         return np.zeros((len(ts), 0)), np.zeros((len(ts), 0, 3))
     angles = along(control, ts)
@@ -43,7 +43,7 @@ def rail_lines(
     rails: Callable[[Float[ndarray, " n"]], Float[ndarray, "n 3"]] | None,
     angles: Float[ndarray, "T n"],
 ) -> Float[ndarray, "n P 3"]:
-    """Every rail as a polyline: one round if it is closed after 2π, otherwise the part that its mass uses.
+    """Every rail as a polyline of P points: the whole rail if it is closed after 2π, otherwise the part that its mass uses.
 
     **Arguments:**
 

@@ -84,7 +84,7 @@ class BallMotion:
     def from_trajectory(
         cls, trajectory: Any, path: Callable[..., Any] | None = None
     ) -> "BallMotion":
-        """The motion of a rolling ball's `jaxhamel.Trajectory`, up to its last state."""
+        """The motion of a rolling ball's `jaxhamel.Trajectory`, up to its last valid state."""
         keep = np.asarray(trajectory.valid)
         state = (trajectory.ts, trajectory.q, trajectory.u)
         ts, q, u = jax.tree.map(lambda x: np.asarray(x)[keep], state)
@@ -92,7 +92,7 @@ class BallMotion:
 
     @property
     def error(self) -> Float[ndarray, " T"] | None:
-        """|z(t) − z_d(t)| in m, or `None` without a reference."""
+        """|z(t) − z_d(t)| in m, the distance of the position from the reference; `None` without a reference."""
         if self.reference is None:
             return None
         return np.linalg.norm(self.position - self.reference, axis=1)
@@ -146,7 +146,7 @@ def ball_charts(
     costs: Float[ndarray, " K"] | None = None,
     friction_limit: float | None = None,
 ) -> list[Chart]:
-    """The plots that apply to a ball: path, angles, forces, error, cost."""
+    """The charts of a rolling ball: path, angles, forces, tracking error and cost, as far as the data are given."""
     charts = [_path_chart(motion)]
     if motion.error is not None:
         charts.append(

@@ -1,4 +1,4 @@
-"""Scenes of other bodies: one that turns about a point, and a disk that rolls in a plane."""
+"""3-D scenes of a body that turns about a fixed point, and of a disk that rolls in a vertical plane."""
 
 from collections.abc import Sequence
 

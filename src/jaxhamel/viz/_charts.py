@@ -1,4 +1,4 @@
-"""A figure as inline SVG that follows the page's theme and marks its time axes for the page's script."""
+"""Charts: figures that become inline SVG in the page, with its theme's colours and with marked time axes for its script."""
 
 import io
 import re
@@ -25,7 +25,7 @@ class Chart:
 
     @property
     def key(self) -> str:
-        """The name as an identifier, and as that of a file: letters, digits, dots and hyphens."""
+        """The name with letters, digits, dots and hyphens only, as the chart's identifier and file name."""
         return slug(self.name)
 
 
@@ -101,7 +101,7 @@ def _without_height(svg: str) -> str:
     return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
 
 
-# one <use> for each dot, as matplotlib writes them, of the same marker in the same style
+# consecutive dots with the same marker and style; matplotlib writes each as one <use> element
 _RUN = re.compile(
     r'<use xlink:href="#([\w.:-]+)" x="[\d.-]+" y="[\d.-]+" style="([^"]*)"/>'
     r'(?:\s*<use xlink:href="#\1" x="[\d.-]+" y="[\d.-]+" style="\2"/>)+'
@@ -113,7 +113,9 @@ ALL_DRAWN = 50  # runs of at most this many dots stay unchanged
 
 
 def joined_dots(svg: str) -> str:
-    """The SVG with each run of many equal round markers as points of one line, drawn by its round caps."""
+    """The SVG with shorter text: many equal round markers in a row become one path of segments without length, whose round
+    ends are the dots.
+    """
     return _RUN.sub(lambda run: _one_path(run, svg), svg)
 
 

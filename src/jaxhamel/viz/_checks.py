@@ -6,7 +6,7 @@ from jaxhamel._words import counted
 
 
 def check_frames(name: str, value, count: int) -> None:
-    """Checks that `value` has one finite row for each time of a figure."""
+    """Checks that an array has one row for each of `count` times, with finite entries."""
     array = np.asarray(value)
     if array.ndim == 0 or len(array) != count:
         raise ValueError(
@@ -22,7 +22,11 @@ def check_frames(name: str, value, count: int) -> None:
 
 
 def check_shape_plane(limits, plane, at) -> None:
-    """Checks the plane drawn: two increasing intervals, two different shape coordinates, and values for all others."""
+    """Checks the plane of shapes to be drawn.
+
+    `limits` are two increasing intervals, `plane` the indices of two different shape coordinates, and `at` has values for
+    all shape coordinates if there are more than two.
+    """
     array = np.asarray(limits, dtype=float)
     if (
         array.shape != (2, 2)
@@ -42,7 +46,7 @@ def check_shape_plane(limits, plane, at) -> None:
 
 
 def check_names(name: str, value, count: int) -> None:
-    """Checks that there is a name for each row."""
+    """Checks that there is a name for each of `count` rows of a connection."""
     if len(value) != count:
         raise ValueError(
             f"`{name}` has {counted(len(value), 'entry')}; the connection has {counted(count, 'row')}, one for each group "
@@ -66,7 +70,7 @@ def check_gait_curve(name: str, value) -> None:
 
 
 def check_planar_path(name: str, value) -> None:
-    """Checks that planar poses are finite."""
+    """Checks that a planar path is an array (T, 3) of at least two finite poses (angle, x, y)."""
     array = np.asarray(value)
     if array.ndim != 2 or array.shape[1] != 3 or len(array) < 2 or not np.all(np.isfinite(array)):
         raise ValueError(

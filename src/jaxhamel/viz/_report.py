@@ -1,4 +1,4 @@
-"""`report.html`: the motion in 3-D, its plots and numbers, in one page without a network."""
+"""`report.html`: the motion in 3-D, its plots and numbers, in one page that loads no other file."""
 
 import base64
 import hashlib
@@ -79,7 +79,7 @@ class Report:
 
 
 def escape(text: str) -> str:
-    """Escapes text for an HTML element or a quoted attribute."""
+    """The text escaped for an HTML element or a quoted attribute."""
     return _escape(visible(text))
 
 
@@ -93,7 +93,7 @@ def _asset(name: str) -> str:
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Replaces each `{{name}}` in one pass, so that inserted text is not searched again."""
+    """The template with each `{{name}}` replaced by the part of that name; inserted text is not searched again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
@@ -109,12 +109,12 @@ def _still(page: str) -> str:
 
 
 def _json(data: object) -> str:
-    """Compact JSON without a `<`, which could end the script element it stands in or begin a comment."""
+    """The data as compact JSON without a `<`, which could end the page's script element or begin a comment."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _keys(scene: Scene):
-    """The legend of the animation: every labelled object with its colour."""
+    """Yields the entries of the animation's legend: every labelled object with its colour."""
     for thing in scene.things:
         match thing:
             case Points(label=label) if label:

@@ -17,7 +17,7 @@ from jaxhamel.viz._checks import check_frames
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Motion of a rigid body, x = R(quaternion) X + position.
+    """The motion of a rigid body, x(t) = R(quaternion) X + position.
 
     **Arguments:**
 
@@ -39,7 +39,7 @@ class Sphere:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Small balls.
+    """Small balls, such as masses.
 
     **Arguments:**
 
@@ -69,7 +69,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """The path of a point, `(T, 3)` m in the space frame, drawn up to the present."""
+    """The path of a point, `(T, 3)` m in the space frame, which the animation draws up to the present time."""
 
     points: Float[ndarray, "T 3"]
     role: str = "path"
@@ -78,7 +78,7 @@ class Trail:
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """A vector `(T, 3)` at `origin` `(T, 3)`, space frame; `scale` in m per unit of the vector."""
+    """A vector `(T, 3)` drawn at `origin` `(T, 3)` m in the space frame; `scale`: its length in m per unit of the vector."""
 
     origin: Float[ndarray, "T 3"]
     vector: Float[ndarray, "T 3"]
@@ -89,7 +89,7 @@ class Arrow:
 
 @dataclass(frozen=True, eq=False)
 class Triad:
-    """The three axes of a pose, `length` m each: x, y, z in the first three series colours."""
+    """The axes x, y, z of a pose, each of `length` m, in the first three series colours."""
 
     length: float
     pose: Pose
@@ -131,7 +131,7 @@ class Scene:
                 check_frames(f"{type(thing).__name__}.{name}", array, len(self.ts))
 
     def payload(self) -> dict[str, Any]:
-        """The scene as JSON-able data: at most `frames` frames, with numbers rounded to visible precision."""
+        """The scene as data for JSON: at most `frames` of its times, with numbers rounded to the visible precision."""
         keep = _kept(len(self.ts), self.frames)
         poses = list({id(p): p for p in map(_pose, self.things) if p is not None}.values())
         number = {id(p): i for i, p in enumerate(poses)}
@@ -180,7 +180,7 @@ def _kept(count: int, most: int) -> np.ndarray:
 
 
 def _flat(array: np.ndarray, digits: int) -> list[Any]:
-    rounded = np.round(np.asarray(array, dtype=float).ravel(), digits) + 0.0  # no "-0.0"
+    rounded = np.round(np.asarray(array, dtype=float).ravel(), digits) + 0.0  # −0 becomes 0
     return [int(x) if x == int(x) else x for x in rounded.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""One instant of a scene as a figure: the camera and the shell of the page, drawn by matplotlib."""
+"""A scene at one time as a matplotlib figure, with the same camera and the same shell of the ball as in the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,12 +52,12 @@ def snapshot(
     view: tuple[float, float] | None = None,
     target: Sequence[float] | None = None,
 ) -> Figure:
-    """The scene at `time` (default: its last instant).
+    """A figure of the scene at `time` (default: its last time).
 
     **Arguments:**
 
-    - `zoom`: larger shows the body larger; 1 shows about three times `scene.extent`.
-    - `size`: inches.
+    - `zoom`: magnification; 1 shows a region of about three times `scene.extent`.
+    - `size`: width and height in inches.
     - `view`: azimuth and elevation in degrees; default: the scene's.
     - `target`: `(3,)` m, the point at the centre of the view; default: the scene's focus at that time.
     """
@@ -117,7 +117,7 @@ def _matrix(q: np.ndarray) -> np.ndarray:
 
 
 def _line(axes, camera, points, role, width, depth, **look) -> None:
-    """A polyline in front of the camera; distant parts are drawn first."""
+    """Draws the part of a polyline in front of the camera, above all objects with a larger `depth`."""
     seen = camera.see(points)
     flat = np.where(seen[:, 2:] > 0.02 * np.abs(seen).max(), camera.project(points), np.nan)
     axes.plot(*flat.T, color=LIGHT[role], linewidth=width, zorder=-depth if depth else -1e6, **look)
@@ -139,7 +139,7 @@ def _arrow(axes, camera: Camera, start, end, role: str) -> None:
 
 
 def _ground(axes, camera: Camera, aim, distance: float, scene: Scene) -> None:
-    """The grid of the page: spacing 1, 2 or 5 times a power of ten, fading with distance."""
+    """Draws the grid on the ground as in the page: with a spacing of 1, 2 or 5 times a power of ten, fading with distance."""
     raw = 1.6 * distance / 15
     power = 10.0 ** np.floor(np.log10(raw))
     step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw)
@@ -218,7 +218,7 @@ def _solid(colour: str):
 
 
 def _octants(side: str):
-    """The shell of the page: octants in two tints, three great circles, a rim, a highlight."""
+    """The paint of a ball's shell, as in the page: octants in two tints, three great circles, a rim, a highlight."""
     front = side == "front"
 
     def paint(normal, body, facing, pixels):

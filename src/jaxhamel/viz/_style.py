@@ -86,21 +86,20 @@ def css_variables(palette: dict[str, str]) -> str:
     return " ".join(f"--{role}: {colour};" for role, colour in palette.items())
 
 
-# Tick labels: an offset and a power of ten that all of them share are moved into the axis' label.
+# An offset and a power of ten that all tick labels of an axis share are moved into the axis' label.
 
 
 def share_in_label(axis: Axis) -> None:
-    """Labels such as "x / m" become "(x − 12 m) / 10⁻⁵ m" if the numbers have many digits.
+    """Moves offset and power of ten into an axis' label: "x / m" becomes "(x − 12 m) / 10⁻⁵ m" for numbers with many digits.
 
-    Matplotlib writes "1e−5 + 1.2e1" above the axis, where our legends are. Nonlinear axes stay unchanged.
+    Matplotlib would write "1e−5 + 1.2e1" above the axis, the place of our legends. Nonlinear axes are not changed.
     """
     if isinstance(axis.get_major_formatter(), ScalarFormatter):
         axis.set_major_formatter(_Shared())
 
 
-_ABOVE = re.compile(
-    r"(?:1e([+-]?\d+))?([+-].+)?"
-)  # the power of ten and the offset that matplotlib would write
+# the text with power of ten and offset that matplotlib would write above the axis
+_ABOVE = re.compile(r"(?:1e([+-]?\d+))?([+-].+)?")
 
 
 class _Shared(ScalarFormatter):
@@ -110,7 +109,9 @@ class _Shared(ScalarFormatter):
         self._label, self._written = "", None
 
     def set_locs(self, locs) -> None:
-        """Called before the axis is measured and drawn; the label may have changed since the last call."""
+        """Writes the axis' label anew. Matplotlib calls this before it measures and draws the axis; the label may have
+        changed since the last call.
+        """
         super().set_locs(locs)
         if not isinstance(self.axis, Axis):
             return
@@ -121,12 +122,12 @@ class _Shared(ScalarFormatter):
         self.axis.set_label_text(self._written)
 
     def get_offset(self) -> str:
-        """An empty text, since the offset is in the axis' label."""
+        """An empty text: offset and power of ten stand in the axis' label."""
         return ""
 
 
 def labelled(label: str, offset: float, power: int) -> str:
-    """The axis' label for numbers n that stand for offset + n 10^power."""
+    """The axis' label for tick numbers n that represent offset + n 10^power."""
     quantity, slash, unit = label.rpartition(" / ")
     if not slash:
         quantity, unit = label, ""

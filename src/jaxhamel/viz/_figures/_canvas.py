@@ -1,4 +1,4 @@
-"""The sheet that a figure is drawn on, in the package's style: its canvas, axes, legend, and its file."""
+"""Matplotlib figures in the package's style: the empty figure, its axes and legend, and its file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ from jaxhamel._words import visible
 from jaxhamel.viz._style import MATPLOTLIB, share_in_label
 
 P = ParamSpec("P")
-LARGEST_DRAWN = 1e290  # of the numbers that are drawn
+LARGEST_DRAWN = 1e290  # larger numbers are left out of figures
 LayoutName = Literal["constrained"] | None
 
 
 def styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Runs `make` with the package's style, without changing the user's rcParams.
+    """Decorates a function that makes a figure, so that it uses the package's style without changing the user's rcParams.
 
-    Text arguments are shown literally: dollar signs are no formulas, and control characters are removed. Numbers that
-    matplotlib's ticks would overflow with are not drawn, like NaN.
+    Text arguments are shown literally: dollar signs do not begin formulas, and control characters are made visible. Numbers
+    so large that matplotlib's ticks would overflow are left out, like NaN.
     """
 
     @wraps(make)
@@ -38,14 +38,14 @@ def styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def _drawable(value: Any) -> Any:
-    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST_DRAWN`."""
+    """An argument of a figure with text made literal, and with NaN for numbers beyond `LARGEST_DRAWN`."""
     if isinstance(value, ndarray) and value.dtype.kind == "f":
         return np.where(np.abs(value) <= LARGEST_DRAWN, value, np.nan)
     return _literal(value)
 
 
 def _literal(value: Any) -> Any:
-    """Text, also in lists and dictionaries, with escaped dollar signs."""
+    """The value with dollar signs escaped in its text, also in lists and dictionaries."""
     if isinstance(value, str):
         return re.sub(r"(?<!\\)\$", r"\$", visible(value))
     if isinstance(value, Mapping):
@@ -62,17 +62,17 @@ def save(figure: Figure, path: Path | IO[bytes], *, dpi: int = 150) -> None:
 
 
 def settle(figure: Figure) -> None:
-    """Computes the layout once and fixes it, which halves the time for drawing, and again for each file."""
+    """Computes the layout of a figure and fixes it: matplotlib would compute it at each drawing, in half of its time."""
     engine = figure.get_layout_engine()
     if engine is not None and not isinstance(engine, PlaceHolderLayoutEngine):
         engine.execute(figure)
         for axes in figure.axes:
-            axes.apply_aspect()  # at its new position, as drawing does
+            axes.apply_aspect()  # at its new position; drawing would do this, too
         figure.set_layout_engine("none")
 
 
 class _DrawnOnce(Figure):
-    """A figure whose layout, once fixed by `settle`, is not computed again: matplotlib would draw it twice for each file."""
+    """A figure without a layout engine once `settle` has fixed its layout: with one, matplotlib draws each file twice."""
 
     def get_layout_engine(self) -> Any:
         engine = super().get_layout_engine()
@@ -102,7 +102,7 @@ def time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool = 
 
 
 def ground_axes(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x", "y")) -> None:
-    """A plane with equal scales."""
+    """Gives axes for a plane equal scales, a title and labels."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(title=title, xlabel=f"{labels[0]} / {unit}", ylabel=f"{labels[1]} / {unit}")
     for axis in (axes.xaxis, axes.yaxis):
@@ -110,7 +110,7 @@ def ground_axes(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x
 
 
 def legend_above(axes: Axes) -> None:
-    """A legend between title and axes, where it covers no data."""
+    """Adds a legend between title and axes, where it covers no data."""
     if axes.get_title(loc="left"):
         axes.set_title(axes.get_title(loc="left"), pad=23)
     axes.legend(

@@ -19,11 +19,9 @@ from jaxhamel.viz._figures._canvas import (
 )
 from jaxhamel.viz._style import LIGHT
 
-MARGIN_OF_PATH = (
-    0.35  # around the reference path, relative to its size; open loops leave the picture
-)
-WIDTH = 1.4  # of the picture of paths, at least, relative to its height
-MOST_COORDINATES = 12  # coordinates that are drawn
+MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to its size
+WIDTH = 1.4  # the least width of the picture of paths, relative to its height
+MOST_COORDINATES = 12  # the largest number of coordinates that are drawn
 
 
 @styled
@@ -68,7 +66,7 @@ def held_paths_figure(
 
 
 def _inside(path: Float[ndarray, "T 2"], low: ndarray, high: ndarray) -> Float[ndarray, "T 2"]:
-    """The path with points far outside of the picture left out: they make the page larger."""
+    """The path with NaN for points far outside of the picture, which would only make the page larger."""
     with np.errstate(invalid="ignore"):
         far = ~np.all((path > low) & (path < high), axis=1, keepdims=True)
     return np.where(far, np.nan, path)
@@ -83,7 +81,7 @@ def held_errors_figure(
     title: str = "Distance from the path asked for",
     unit: str = "m",
 ) -> Figure:
-    """Tracking errors of closed loops and of open loops over time: median and the band of 90 %; logarithmic.
+    """Tracking errors of closed loops and of open loops over time: the median, and the band with 90 % of them; logarithmic.
 
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T)` and `(C, T)`, NaN after a motion has ended early.
     """
@@ -106,7 +104,7 @@ def held_coordinates_figure(
 ) -> Figure:
     """Each coordinate of many robots over time, with feedback and without; the plan is dashed.
 
-    A line is the median of the robots, and a band holds 90 % of them.
+    A line is the median over the robots; a band contains 90 % of them.
 
     The picture shows the neighbourhood of the plan, from which open loops may leave. At most twelve coordinates are drawn.
 
@@ -140,7 +138,7 @@ def region_figure(
     title: str = "Where the controller holds",
     labels: tuple[str, str] = ("a", "b"),
 ) -> Figure:
-    """The cells of a grid, blue where a controller holds and grey where it does not.
+    """The region in which a controller holds: the cells of a grid, blue if it holds and grey if it does not.
 
     **Arguments:** `first` (abscissa), `second`, `held`: `values` and `held` of a `jaxhamel.control.Region`; `boundary`:
     `(S, 2)`, of a region that is known, dashed; `paths`: `(T, 2)` each, motions in the plane of the grid; `labels`: of the
@@ -167,7 +165,7 @@ def region_figure(
 
 
 def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
-    """Shows the neighbourhood of the plan; where it stays at one value, all."""
+    """Limits the ordinate to the neighbourhood of the plan; not for a constant plan, for which all values are shown."""
     low, high = float(np.min(plan)), float(np.max(plan))
     if high - low > 1e-6 * max(abs(low), abs(high)):
         room = MARGIN_OF_PATH * (high - low)
@@ -175,7 +173,7 @@ def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
 
 
 def _positive(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
-    """The errors at the times at which one is positive, which a logarithmic axis can show; else NaN."""
+    """The errors, with NaN at the times at which none is positive, which a logarithmic axis cannot show."""
     return np.where((np.nan_to_num(errors) > 0).any(axis=0), errors, np.nan)
 
 

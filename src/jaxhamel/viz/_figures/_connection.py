@@ -2,10 +2,10 @@
 
     ξ = −A(r) ṙ ,      log g ≈ ∫ B^α_12 dr¹ dr²   over the inside of a loop that turns from axis 1 to 2
 
-The rows of −A are vector fields on shape space: moving along the arrows moves the body in that component, moving across
-them does not. The curvature B is the height function whose volume under a loop is, to first order (exactly on an abelian
-group), the displacement after a cycle; Müller's sign (`jaxhamel.geometry.curvature`), for which counter-clockwise loops
-around positive values give a positive displacement.
+Each row of −A is a vector field on shape space: a change of shape along its arrows moves the body in the component of ξ of
+that row, one across them does not. Each component of the curvature B is a height function: its volume under a loop is the
+displacement after a cycle, to first order, and exactly on an abelian group. With Müller's sign of B
+(`jaxhamel.geometry.curvature`) counter-clockwise loops around positive values give a positive displacement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +129,7 @@ def gait_figure(
 
     **Arguments:**
 
-    - `path`: `(T, 3)` (angle, x, y) [rad, m], equally spaced in time, as of `control.gait_motion` on
+    - `path`: `(T, 3)` (angle, x, y) [rad, m], equally spaced in time, for example from `control.gait_motion` on
       `SE2`.
     - `cycles`: number of cycles in the path.
     - `length`: length of the stick that represents the body [m], default a tenth of the path's size.
@@ -160,7 +160,7 @@ def gait_figure(
 
 
 def _plane(limits: AxisLimits, plane: tuple[int, int], at) -> Callable[..., Any]:
-    """(r1, r2) → shapes `(N, m)` in the plane through `at`."""
+    """The function (r1, r2) → `(N, m)` from two shape coordinates `(N,)` to the shapes in the plane through `at`."""
     check_shape_plane(limits, plane, at)
     base = np.zeros(2) if at is None else np.asarray(at, dtype=float)
 
@@ -173,7 +173,7 @@ def _plane(limits: AxisLimits, plane: tuple[int, int], at) -> Callable[..., Any]
 
 
 def _grid(limits: AxisLimits, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of the grid's points, the first running fastest."""
+    """The two coordinates of all points of a grid, flattened; the first coordinate varies fastest."""
     r1, r2 = np.meshgrid(*[np.linspace(*pair, count) for pair in limits])
     return r1.ravel(), r2.ravel()
 
@@ -191,7 +191,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _arrows(axes: Axes, r1, r2, field, limits: AxisLimits, count: int) -> None:
-    """Arrows in the scales of the axes, the longest nearly as long as the grid is wide."""
+    """Draws a vector field with arrows in the units of the axes; the longest is nearly as long as the grid's spacing."""
     steps = np.array([high - low for low, high in limits]) / (count - 1)
     drawn = field * 0.9 * np.min(steps)
     axes.quiver(
@@ -211,7 +211,7 @@ def _arrows(axes: Axes, r1, r2, field, limits: AxisLimits, count: int) -> None:
 
 
 def _contours(figure: Figure, axes: Axes, r1, r2, height, unit: str) -> None:
-    """Filled contours, white at zero, with the zero line and a colour bar."""
+    """Draws filled contours of a height function, white at zero, with the line of zeros and a colour bar."""
     size = float(np.max(np.abs(height)))
     shape = height.shape
     grid = r1.reshape(shape), r2.reshape(shape)
@@ -227,7 +227,7 @@ def _contours(figure: Figure, axes: Axes, r1, r2, height, unit: str) -> None:
 
 
 def _note(axes: Axes, text: str) -> None:
-    """A line above the right end of the axes, opposite the title."""
+    """Writes a line of text above the right end of the axes, opposite the title."""
     axes.set_title(text, loc="right", fontsize=7.5, fontweight="normal", color=LIGHT["muted"])
 
 
@@ -256,7 +256,7 @@ def _cycled(count: int) -> list[str]:
 
 
 def _finished(figure: Figure, panels: list[Axes], gaits: Gaits | None) -> Figure:
-    """A legend of the gaits below all panels."""
+    """The figure with a legend of the gaits below all panels, if there are gaits."""
     if gaits:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=5, handlelength=1.6)

@@ -22,12 +22,12 @@ from jaxhamel.viz._style import LIGHT, roles
 
 MOST_BINS = 70  # the largest number of bins in a histogram
 
-# |x|² of a normal distribution in two dimensions: half and 95 % of all points lie inside these
+# values of |x|² below which half and 95 % of the points of a two-dimensional unit normal distribution lie
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
 
 
 LONG = 18  # number of characters that fit under a histogram
-DOTS = 10_000  # the largest number of dots: a million would take a gigabyte of memory to draw
+DOTS = 10_000  # the largest number of dots drawn; a million would take a gigabyte of memory
 
 
 @styled
@@ -85,7 +85,7 @@ def landing_figure(
 
 
 def _ellipse(points: Float[ndarray, "N 2"], level: float, **look) -> Ellipse:
-    """{x : (x − x̄)ᵀ C⁻¹ (x − x̄) = level}."""
+    """The ellipse (x − x̄)ᵀ C⁻¹ (x − x̄) = level, with the mean x̄ and covariance C of the points."""
     values, vectors = np.linalg.eigh(np.cov(points.T))
     width, height = 2.0 * np.sqrt(np.maximum(values, 0.0) * level)
     angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
@@ -94,7 +94,7 @@ def _ellipse(points: Float[ndarray, "N 2"], level: float, **look) -> Ellipse:
 
 
 def _share_inside(points: Float[ndarray, "N 2"], level: float) -> float:
-    """The fraction of the points inside of the ellipse."""
+    """The fraction of the points inside of the ellipse with this level, see `_ellipse`."""
     away = points - points.mean(axis=0)
     squares = np.sum(away * (away @ np.linalg.pinv(np.cov(points.T))), axis=1)
     return float(np.mean(squares <= level))
@@ -115,9 +115,8 @@ def growth_figure(
     **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN after a path has ended early.
     """
     figure, axes = one_plot()
-    known = (np.nan_to_num(distances) > 0).any(
-        axis=0
-    )  # leave out the start, where all distances are zero
+    # without the start, at which all distances are zero
+    known = (np.nan_to_num(distances) > 0).any(axis=0)
     at, found = ts[known], distances[:, known]
     for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
         below, above = (np.nanquantile(found, share, axis=0) for share in (low, high))
@@ -133,7 +132,8 @@ def growth_figure(
 
 
 def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
-    """The range of the histogram: that of 90 % of the values, widened fourfold, so that a few outliers do not compress it.
+    """The range of a histogram: the range of the middle 90 % of the values, widened fourfold, so that a few outliers do not
+    compress it.
 
     For a normal distribution this is 6.6 standard deviations to either side.
     """
@@ -153,7 +153,7 @@ def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
 
 
 def _without_overlap(cell: Axes) -> None:
-    """Labels only the first and the last tick if the numbers are long, to avoid overlaps."""
+    """Labels only the first and the last tick if the numbers are long, so that they do not overlap."""
     low, high = cell.get_xlim()
     ticks = [tick for tick in cell.get_xticks() if low <= tick <= high]
     texts = cell.xaxis.get_major_formatter().format_ticks(ticks)

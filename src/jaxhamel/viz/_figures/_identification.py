@@ -21,9 +21,10 @@ def fit_figure(
     ylabel: str,
     start: float | None = None,
 ) -> Figure:
-    """Measured values as dots, the model's as lines: `measured` and `shown` are `(T, d)`; NaN for missing values.
+    """Measured values as dots, and the model's values as lines.
 
-    `start`: the end of the part used in the fit, marked by a line.
+    `measured`, `shown`: measured and model's values, `(T, d)`, NaN for missing ones; `start`: the end of the part that was
+    used in the fit, marked by a line.
     """
     figure = canvas()
     axes = figure.subplots()
@@ -41,7 +42,7 @@ def fit_figure(
 def residuals_figure(
     ts: ndarray, errors: Mapping[str, ndarray], noise: Mapping[str, float], *, title: str
 ) -> Figure:
-    """Errors in units of their noise, one row for each; they show no pattern if the model is right."""
+    """Errors over time in units of their noise, in one panel for each; they show no pattern if the model is right."""
     figure = canvas(6.4, 0.9 + 0.75 * max(len(errors), 2))
     rows = figure.subplots(len(errors), 1, sharex=True, squeeze=False)[:, 0]
     for k, (axes, (name, error)) in enumerate(zip(rows, errors.items(), strict=True)):
@@ -56,7 +57,10 @@ def residuals_figure(
 
 @styled
 def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str) -> Figure:
-    """The correlation matrix of the estimates as coloured squares; ±1 means that only a combination of two is determined."""
+    """The correlation matrix of the estimates as coloured squares.
+
+    ±1 means that the data determine only a combination of two estimates.
+    """
     size = 2.2 + 0.32 * len(names)
     figure = canvas(size + 0.8, size)
     axes = figure.subplots()

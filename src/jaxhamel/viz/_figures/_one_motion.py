@@ -1,6 +1,6 @@
 """Figures of one motion: its path on the ground, and quantities over time or over the iterations of a search.
 
-Axes whose abscissa is time have the label `time`, by which the report finds them and adds a moving cursor.
+Axes whose abscissa is time have the label `time`; the report finds them by it and adds a moving cursor.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def quantities_figure(
     title: str,
     ylabel: str,
 ) -> Figure:
-    """Any quantities over time in one plot: `values` is `(T, n)`, one name for each column."""
+    """Several quantities over time in one plot: `values` is `(T, n)`, with one of the `names` for each column."""
     figure, axes = one_plot()
     for column, name, role in zip(values.T, names, roles(len(names)), strict=True):
         axes.plot(ts, column, color=LIGHT[role], label=name)
@@ -107,7 +107,7 @@ def forces_figure(
     friction_limit: float | None = None,
     title: str = "Force of the ground",
 ) -> Figure:
-    """Normal force N = F·e₃ and the friction coefficient needed |F − N e₃| / N.
+    """The normal force N = F·e₃ and the friction coefficient |F − N e₃| / N that a motion needs, over time.
 
     **Arguments:**
 
@@ -166,7 +166,7 @@ def cost_figure(
     ylabel: str = "cost",
     horizon: Float[ndarray, " K"] | None = None,
 ) -> Figure:
-    """Cost history, logarithmic where positive.
+    """The cost over the iterations of a search; logarithmic if all costs are positive.
 
     **Arguments:**
 
@@ -188,7 +188,7 @@ def cost_figure(
 
 
 def root_mean_square(ts: Float[ndarray, " T"], values: Float[ndarray, " T"]) -> float:
-    """√(∫ x² dt / ∫ dt), by the trapezoidal rule."""
+    """The root mean square √(∫ x² dt / ∫ dt) of x = `values` over time, by the trapezoidal rule."""
     span = ts[-1] - ts[0]
     mean = np.trapezoid(values**2, ts) / span if span > 0 else np.mean(values**2)
     return float(np.sqrt(mean))
@@ -204,7 +204,7 @@ def friction_needed(
 
 
 def _room_for_zero(axes: Axes, values: np.ndarray) -> None:
-    """Extends the axis to zero if the values come near it, since the body leaves the ground there."""
+    """Extends the ordinate to zero if the normal forces come near zero, at which the body leaves the ground."""
     low, high = float(np.min(values)), float(np.max(values))
     if low < 0.5 * high:
         axes.set_ylim(bottom=min(0.0, low - 0.05 * (high - low)))

@@ -1,4 +1,4 @@
-"""The plots of a motion: path, error, every part of the state, every output, invariants."""
+"""The charts of a motion: its path, tracking error, every part of the state, every output, and the invariants."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def charts_of(run: ShownMotion) -> list[Chart]:
-    """Every plot that applies to the motion."""
+    """All charts for which the motion has data."""
     return list(_charts(run))
 
 
@@ -47,7 +47,7 @@ def _charts(run: ShownMotion) -> Iterator[Chart]:
 
 
 def _path(run: ShownMotion) -> Iterator[Chart]:
-    """The path seen from above, and the distance from the reference path."""
+    """Yields the charts of the path seen from above and of the distance from the reference path, if they exist."""
     place = position(run)
     if place is not None and place.shape[1] > 1:
         title = "Path on the ground" if run.system.on_ground else "Path, from above"
@@ -81,7 +81,7 @@ def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
 
 
 def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Chart]:
-    """A part of the state over time, without the coordinates that the path shows."""
+    """Yields the chart of a part of the state over time, without the coordinates that the chart of the path shows."""
     columns = part.names(values.shape[1])
     names = list(part.symbols or map(symbol, columns))
     shown = list(range(len(columns)))
@@ -111,7 +111,7 @@ def title_of(part: Part) -> str:
 
 
 def _drift_chart(run: ShownMotion) -> Iterator[Chart]:
-    """The changes of the invariants over time; None for a system without invariants."""
+    """Yields the chart of the changes of the invariants over time; nothing for a system without invariants."""
     changes = relative_changes(run)
     if not changes:
         return
@@ -125,7 +125,7 @@ def _drift_chart(run: ShownMotion) -> Iterator[Chart]:
 def quantities_chart(
     run: ShownMotion, name: str, values: np.ndarray, names: Sequence[str], title: str, ylabel: str
 ) -> Chart:
-    """Quantities over time."""
+    """A chart of quantities over time, `values` `(T, n)`; `name` is its identifier, `names` are those of the columns."""
     figure = quantities_figure(run.ts, values, names, title=title, ylabel=ylabel)
     return Chart(name, figure, f"{title} over time")
 
@@ -146,7 +146,7 @@ def common(names: Sequence[str]) -> str:
 
 
 def with_unit(name: str, unit: str) -> str:
-    """The label of an axis."""
+    """The label of an axis, such as "x / m"."""
     if not unit:
         return name
     shown = f"({unit})" if "/" in unit and "," not in unit else unit

@@ -1,4 +1,4 @@
-"""A second motion that is shown together with a run, as rings and a trail of its own."""
+"""A second motion that is drawn in the scene of a run, as rings and with its own trail."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from jaxhamel.viz._motion._scene_of import rows_drawn
 from jaxhamel.viz._scene import Curve, Pose, Thing, Trail
 
 ROLE = "series2"
-RING_POINTS = 49  # on the circle by which a ring is drawn
+RING_POINTS = 49  # number of points on a ring
 
 
 class Companion(NamedTuple):
-    """A motion of another system of the same kind, at its own times."""
+    """The motion (`q`, `u`) of another system of the same class, at its own times `ts`."""
 
     system: Any
     ts: np.ndarray
@@ -24,7 +24,7 @@ class Companion(NamedTuple):
 
 
 def with_companion(things: list[Thing], run: ShownMotion, other: Companion) -> list[Thing]:
-    """The things of a scene, and those of the other motion at the times of the run; unchanged if it ended early."""
+    """The objects of a run's scene, and those of the other motion at the run's times; without these if it ended early."""
     shown = ShownMotion(other.system, None, run.ts, *_at(other, run.ts))
     if not np.isfinite(other.u).all() or rows_drawn(shown) < len(run.ts):
         return things
@@ -32,7 +32,7 @@ def with_companion(things: list[Thing], run: ShownMotion, other: Companion) -> l
 
 
 def _at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
-    """(q, u) at other times, linear between the samples."""
+    """(q, u) of the other motion at the times `ts`, by linear interpolation."""
     place = np.clip(np.searchsorted(other.ts, ts, side="right") - 1, 0, len(other.ts) - 2)
     share = np.clip((ts - other.ts[place]) / np.diff(other.ts)[place], 0.0, 1.0)
 
@@ -57,7 +57,7 @@ def _things(shown: ShownMotion) -> Iterator[Thing]:
 
 
 def _rings(radius: float) -> list[np.ndarray]:
-    """The three great circles of the axes."""
+    """Three circles of the given radius about the origin, in the coordinate planes, as polylines."""
     turn = np.linspace(0.0, 2.0 * np.pi, RING_POINTS)
     x, y, zero = radius * np.cos(turn), radius * np.sin(turn), np.zeros(RING_POINTS)
     return [np.stack(axes, axis=1) for axes in ((x, y, zero), (zero, x, y), (y, zero, x))]

@@ -15,7 +15,7 @@ Tiles = list[tuple[str, str]]
 
 
 def numbers_of(run: ShownMotion) -> dict[str, Any]:
-    """The numbers for summary.json."""
+    """The numbers of a motion for summary.json."""
     place, found = position(run), {}
     if place is not None and place.shape[1] == 1:
         found["displacement"] = float(place[-1, 0] - place[0, 0])
@@ -28,7 +28,7 @@ def numbers_of(run: ShownMotion) -> dict[str, Any]:
 
 
 def tiles_of(run: ShownMotion) -> Tiles:
-    """The most important numbers, formatted for the page."""
+    """The most important numbers of a motion as (value, meaning), formatted for the page."""
     place = position(run)
     if place is None:
         turn = [(f"{fastest(run):.4g} rad/s", "fastest turn")] if _turns(run) else []
@@ -42,7 +42,7 @@ def tiles_of(run: ShownMotion) -> Tiles:
 
 
 def lead_of(run: ShownMotion) -> str:
-    """The sentence under the heading."""
+    """The sentence about the motion under the heading of the page."""
     place, body = position(run), f"The {_noun(run)}"
     if place is not None:
         verb = "rolled" if run.system.on_ground else "moved"
@@ -83,7 +83,7 @@ def fastest(run: ShownMotion) -> float:
 
 
 def last_state(run: ShownMotion) -> dict[str, Any]:
-    """The final orientation of a body that turns about a point; for any other system the last q and u."""
+    """The last state for summary.json: angular velocity and orientation of a body that turns about a point, else q and u."""
     if all(name in run.columns for name in OMEGA_COLUMNS) and run.parts[0][0].key == "orientation":
         omega = [float(run.columns[name][-1]) for name in OMEGA_COLUMNS]
         return {"final_omega": omega, "final_orientation": run.parts[0][1][-1].tolist()}
@@ -93,7 +93,7 @@ def last_state(run: ShownMotion) -> dict[str, Any]:
 
 
 def contact_numbers(run: ShownMotion) -> dict[str, float]:
-    """Smallest normal force, and the friction coefficient that the motion needs."""
+    """The smallest normal force, and the friction coefficient that the motion needs; empty for a system without contact."""
     output = run.output("forces")
     if output is None:
         return {}
@@ -113,7 +113,7 @@ def _contact_tiles(run: ShownMotion) -> Tiles:
 
 
 def error_of(run: ShownMotion) -> np.ndarray | None:
-    """Distance from the reference path, `(T,)`."""
+    """The distance from the reference path, `(T,)`; None without a path or position."""
     place = position(run)
     if run.asked is None or place is None:
         return None
@@ -121,7 +121,7 @@ def error_of(run: ShownMotion) -> np.ndarray | None:
 
 
 def tracking_numbers(run: ShownMotion) -> dict[str, float]:
-    """Root mean square and maximum of the tracking error."""
+    """Root mean square and maximum of the tracking error; empty without a reference path."""
     error = error_of(run)
     if error is None:
         return {}
@@ -135,7 +135,7 @@ def _tracking_tiles(run: ShownMotion) -> Tiles:
 
 
 def relative_changes(run: ShownMotion) -> NamedColumns:
-    """|x(t) − x(0)| / |x(0)| of every invariant; absolute if it starts at zero."""
+    """|x(t) − x(0)| / |x(0)| of every invariant x by its name; |x(t) − x(0)| if x(0) = 0."""
     changes = {}
     for name, values in run.along.invariants.items():
         size = float(np.linalg.norm(values[0])) or 1.0
@@ -150,7 +150,7 @@ def drifts(run: ShownMotion) -> dict[str, float]:
 
 
 def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
-    """The drifts, formatted for the page."""
+    """The drifts of the invariants as (value, meaning), formatted for the page."""
     return [
         (f"{value:.1e}", f"relative drift of {name.removeprefix('drift_of_').replace('_', ' ')}")
         for name, value in drifts.items()
@@ -158,7 +158,7 @@ def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
 
 
 def path_length(path: np.ndarray) -> float:
-    """Length of a polygon, `(T, d)`."""
+    """The length of a polyline with the points `path`, `(T, d)`."""
     return float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
 
 

@@ -1,4 +1,4 @@
-"""The page of a trajectory."""
+"""The presentation of a motion, and the page that `jaxhamel.report` writes of a trajectory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,12 +20,14 @@ from jaxhamel.viz._motion._scene_of import scene_of
 from jaxhamel.viz._report import Report
 from jaxhamel.viz._scene import Scene
 
-# The presentation of a motion of any system.
-
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The presentation of a run: `lead` is the sentence under the heading, `tiles` has the most important numbers."""
+    """The presentation of a motion.
+
+    `columns`: those of trajectory.csv; `scene`: the 3-D scene, or None; `reached`: numbers for summary.json; `tiles`: the
+    most important numbers as (value, meaning); `lead`: the sentence under the heading.
+    """
 
     columns: Mapping[str, np.ndarray]
     scene: Scene | None
@@ -43,7 +45,7 @@ def view(run: ShownMotion) -> View:
 
 
 def prepare(run: ShownMotion) -> None:
-    """Computes the view of a run with as many times, so that its programs are compiled already."""
+    """Computes the quantities along a motion, so that their programs are compiled for another one with as many times."""
     _ = run.along, run.asked, run.rails
 
 
@@ -61,7 +63,7 @@ def write_page(trajectory: Any, out: Path, title: str) -> Path:
 
 
 def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
-    """The content of the page."""
+    """The content of the page of a trajectory."""
     said = in_words(trajectory.result, trajectory.t_end)
     steps = int(trajectory.stats["num_accepted_steps"])
     tables = {"Reached": {k.replace("_", " "): v for k, v in shown.reached.items()}}
@@ -77,7 +79,7 @@ def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
 
 
 def parameters(system: Any) -> dict[str, object]:
-    """The numbers of a system, with their units; long arrays by their shape."""
+    """The parameters of a system by name and unit; a long array is replaced by its shape."""
     found: dict[str, object] = {}
     for p in parameters_of(type(system)):
         value = getattr(system, p.name, None)

@@ -19,7 +19,11 @@ NamedColumns = dict[str, np.ndarray]
 
 
 class Along(NamedTuple):
-    """Quantities along a run, each with a leading time axis; None or empty if the system has no such quantity."""
+    """Quantities along a motion, each with a leading time axis; None or empty if the system does not have the quantity.
+
+    `outputs`: those of `System.outputs`; `places`: (quaternion, position) of each body; `invariants`: by name; `contact`:
+    the contact point; `masses`: the positions of the masses on their rails.
+    """
 
     outputs: tuple[Output, ...]
     places: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -32,8 +36,8 @@ class Along(NamedTuple):
 class ShownMotion:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
-    A run of a task also has its reference `path` (t -> `(d,)`), the `costs` `(K,)` and the `friction_limit`, and circles
-    (x, y, radius) that the path must not enter, `kept_clear`.
+    The motion of a task may also have a reference `path`, t -> `(d,)`; the `costs` of the search, `(K,)`; the
+    `friction_limit` of the ground; and `kept_clear`, circles (x, y, radius) that the path must not enter.
     """
 
     system: Any
@@ -48,9 +52,9 @@ class ShownMotion:
 
     @classmethod
     def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "ShownMotion":
-        """The finite rows, and the very last state if the simulation ended early.
+        """The motion of a trajectory at its valid times, and its last state if the simulation ended early.
 
-        **Arguments:** `system`, `control`: replace those of the trajectory.
+        **Arguments:** `system`, `control`: used in place of those of the trajectory, if given.
         """
         keep = np.asarray(trajectory.valid)
         if not keep.any():
@@ -72,13 +76,13 @@ class ShownMotion:
 
     @cached_property
     def along(self) -> Along:
-        """The quantities of the system along the run, computed in one program."""
+        """The quantities of the system along the motion, computed in one program."""
         everything = Partial(_everything, self.system)
         return along(everything, self.ts, self.q, self.u, fixed=(self.control,))
 
     @cached_property
     def asked(self) -> np.ndarray | None:
-        """The points of the reference path, `(T, d)`."""
+        """The points of the reference path at `ts`, `(T, d)`; None without a path."""
         return None if self.path is None else along(self.path, self.ts)
 
     @cached_property
@@ -96,7 +100,7 @@ class ShownMotion:
 
     @cached_property
     def columns(self) -> NamedColumns:
-        """All columns for the files: the state, then the outputs; repeated names are numbered."""
+        """All columns of trajectory.csv by name: the state, then the outputs; repeated names are numbered."""
         found: NamedColumns = {}
         for part, values in self.parts:
             add_columns(found, part.names(values.shape[1]), values)
@@ -105,7 +109,7 @@ class ShownMotion:
         return found
 
     def output(self, name: str) -> Output | None:
-        """The output of that name, if the system has one."""
+        """The output `name` of the system along the motion; None if the system does not have it."""
         return next((o for o in self.along.outputs if o.name == name), None)
 
     @property
@@ -117,7 +121,7 @@ class ShownMotion:
 
     @property
     def duration(self) -> float:
-        """Duration in seconds."""
+        """The duration of the motion [s]."""
         return float(self.ts[-1] - self.ts[0])
 
 

@@ -11,12 +11,15 @@ from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import roles
 
-FARTHEST = 1e100  # m or N; no picture has numbers beyond
+FARTHEST = 1e100  # largest position [m] or force [N] that is drawn
 FORCE_LENGTH = 1.15  # length of an arrow for a contact force equal to the weight, relative to the size of the scene
 
 
 def scene_of(run: ShownMotion) -> Scene | None:
-    """The moving bodies, as long as they can be drawn; None for a system without shapes and without rotations."""
+    """The 3-D scene of a motion, up to the first state that cannot be drawn.
+
+    None for a system without shapes and without rotations, or if not even the first state can be drawn.
+    """
     count = rows_drawn(run)
     if count < len(run.ts):
         if not count:
@@ -44,7 +47,7 @@ def scene_of(run: ShownMotion) -> Scene | None:
 
 
 def rows_drawn(run: ShownMotion) -> int:
-    """The number of rows before a position or force is not finite, or so large that its square may overflow."""
+    """The number of times before the first at which a position or force cannot be drawn: its square might overflow."""
     force = run.output("forces")
     drawn = [run.along.places, run.along.contact, run.along.masses, force and force.value]
     good = np.ones(len(run.ts), bool)
@@ -96,7 +99,7 @@ def _asked(run: ShownMotion) -> list[Thing]:
 
 
 def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
-    """The path of the contact point, or of the points declared by the shapes."""
+    """The trails of the contact point, or of the first body on the ground, or of the points that the shapes declare."""
     if run.along.contact is not None:
         return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
     if run.system.on_ground:
@@ -112,7 +115,7 @@ def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Th
 
 
 def _masses(run: ShownMotion, pose: Pose, size: float) -> list[Thing]:
-    """Masses on rails, fixed to the first body."""
+    """The masses and their rails as objects of the scene; the rails are fixed to the first body."""
     masses = run.along.masses
     if masses is None or not masses.shape[1]:
         return []
@@ -134,12 +137,12 @@ def _force(run: ShownMotion, size: float) -> list[Thing]:
 
 
 def _speed(run: ShownMotion, poses: list[Pose]) -> float:
-    """Playback speed at which nothing makes more than about 1.5 turns per second."""
+    """The playback speed, at most 1, at which the first body makes no more than about 1.5 turns per second."""
     return min(1.0, 10.0 / max(fastest_turn(run.ts, poses[0].quaternion), 1e-9))
 
 
 def fastest_turn(ts: np.ndarray, quaternion: np.ndarray) -> float:
-    """The largest angular speed between neighbouring times [rad/s]."""
+    """The largest angular speed [rad/s], from the rotations between neighbouring times."""
     if len(ts) < 2:
         return 0.0
     cosine = np.abs(np.sum(quaternion[1:] * quaternion[:-1], axis=1))
