@@ -139,7 +139,7 @@ def _arrow(axes, camera: Camera, start, end, role: str) -> None:
 
 
 def _ground(axes, camera: Camera, aim, distance: float, scene: Scene) -> None:
-    """Draws the grid on the ground as in the page: with a spacing of 1, 2 or 5 times a power of ten, fading with distance."""
+    """Draws the grid on the ground as in the page: its spacing is 1, 2 or 5 times a power of ten; it fades with distance."""
     raw = 1.6 * distance / 15
     power = 10.0 ** np.floor(np.log10(raw))
     step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw)
