@@ -31,9 +31,8 @@ def gauss_function(
     **Arguments:**
 
     - `system`, `t`, `q`, `u`, `control`: as for `acceleration`.
-    - `u_dot`: the u̇ to try, `(k,)`.
-
-    **Returns:** C, a scalar. Massless points and axes without inertia give their u̇-dependent part, −F·a, only.
+    - `u_dot`: u̇, any acceleration `(k,)`.
+    **Returns:** C, a scalar. Massless points and axes without inertia contribute only the part that depends on u̇, −F·a.
 
     **Raises:** `ValueError` for wrong shapes.
 

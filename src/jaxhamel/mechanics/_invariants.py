@@ -44,7 +44,7 @@ def _energy(system, t, q, u, control):
 def momentum(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Float[Array, " n"]:
-    """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r for all n quasi-velocities, those of the constraints first.
+    """The momenta p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r of all n quasi-velocities; the constrained ones come first.
 
     **Arguments:** as for `energy`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
     """
@@ -75,7 +75,7 @@ class PowerBalance(NamedTuple):
 def power_balance(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> PowerBalance:
-    """dE/dt = Q·v + λ·(A_α v) − ∂L/∂t, term by term: the left side from the motion, the right from the forces.
+    """The terms of dE/dt = Q·v + λ·(A_α v) − ∂L/∂t: the left side from the motion, the right side from the forces.
 
     **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
     """

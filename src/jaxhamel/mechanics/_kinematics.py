@@ -1,8 +1,8 @@
 """Quasi-velocities and velocities, and derivatives along the motion.
 
-All derivatives with respect to the configuration are taken along v in storage coordinates, q̇ = rate(q, v). That is the
-derivative in exponential coordinates φ at φ = 0, d/dε f(q·exp(ε v)), without evaluating an exponential: to first order
-both agree, and no equation of motion needs more (From 2012, eq. 54, 57).
+All derivatives with respect to the configuration are taken along v in storage coordinates, q̇ = rate(q, v). They equal the
+derivatives in exponential coordinates φ at φ = 0, d/dε f(q·exp(ε v)), but need no exponential: both agree to first order,
+and equations of motion contain only first derivatives (From 2012, eq. 54, 57).
 """
 
 from collections.abc import Callable
@@ -21,10 +21,9 @@ from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 
 class InverseFrame(eqx.Module):
-    """B(t, q) = A(t, q)⁻¹ as a function near one (t, q), where it is inverted only once, however often it is differentiated.
+    """B(t, q) = A(t, q)⁻¹ as a function near one (t, q): A is inverted only once, also if B is differentiated several times.
 
-    Nothing is computed if the frame is the identity; the system's own `inverse_frame` is used if it belongs to this
-    frame.
+    The frame is not inverted if it is the identity, or if the system has an up-to-date `inverse_frame`.
     """
 
     system: System
@@ -32,7 +31,7 @@ class InverseFrame(eqx.Module):
 
     @classmethod
     def at(cls, system: System, t: Time, q: Configuration) -> "InverseFrame":
-        """B around (t, q)."""
+        """The function B for use at (t, q), where A is inverted."""
         known = not overrides(system, "frame") or counts(system, "inverse_frame")
         return cls(system, None if known else inverse(system.frame(t, q)))
 
@@ -132,7 +131,7 @@ def derivatives(
 
 
 def covector(system: System, q: Configuration, gradient: Configuration) -> Float[Array, " n"]:
-    """A gradient in storage coordinates as a covector dual to v: (∂f/∂q)·rate(q, e_r), one entry for each direction r."""
+    """The covector dual to v of a gradient ∂f/∂q in storage coordinates: (∂f/∂q)·rate(q, e_r) for each direction r."""
     zero = jnp.zeros(system.space.dim, dtype=dtype_of(q))
     _, pull_back = jax.vjp(lambda v: system.space.rate(q, v), zero)
     return pull_back(gradient)[0]

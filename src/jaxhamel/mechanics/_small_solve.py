@@ -5,8 +5,8 @@ runs one matrix at a time under `vmap` (docs/performance.md#equations-of-motion)
 program, which grows like n³, compiles too slowly, and the library is called instead. Lanes write symmetric solves out up to
 more rows, without tracing them (`_lanes/_symmetric_solve.py`).
 
-Both have their own derivative rule, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever
-differentiated.
+Solve and inverse have their own derivative rules, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹, so that factorisations
+are not differentiated.
 """
 
 from typing import Any, NamedTuple
@@ -146,7 +146,7 @@ def _ldl(matrix):
 
 
 def _less(x, terms):
-    """x − Σ terms, without operations for a sum of none."""
+    """x − Σ terms; x itself, without an operation, if there are no terms."""
     return x - sum(terms[1:], start=terms[0]) if terms else x
 
 

@@ -127,7 +127,7 @@ class System(eqx.Module):
         return ()
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """(quaternion, position) of every body that is drawn; default: of the factors of q with a rotation."""
+        """(quaternion, position) of every body that is drawn; default: one for each factor of q with a rotation."""
         return places_of(self, q)
 
     def shapes(self) -> tuple[Shape, ...]:
@@ -140,20 +140,21 @@ class System(eqx.Module):
         return self.space.dim - self.n_constraints
 
 
-# A method that restates others is used only if no subclass below it overrides one of those.
+# Methods that restate other methods (the values of this table): they are used only if no subclass of the class that defines
+# them overrides one of these others.
 STANDS_FOR: dict[str, tuple[str, ...]] = {
     "bodies": ("lagrangian", "force", "frame", "drift", "n_constraints", "space"),
     "inverse_frame": ("frame", "space"),
 }
 _THE_SYSTEM = ("lagrangian", "force", "frame", "drift", "n_constraints", "space")
-_WITHOUT_DEFAULT = (
-    "lagrangian",
-    "space",
-)  # the defaults of these are placeholders, not definitions
+# names that `System` itself does not define: their defaults are placeholders
+_WITHOUT_DEFAULT = ("lagrangian", "space")
 
 
 def overrides(system: System, name: str) -> bool:
-    """Whether the system defines `name` itself, as a method, by assignment or as a field (defaults need no arithmetic)."""
+    """Whether the system's class, or a base class of it below `System`, defines `name`: as a method, by assignment or as a
+    field.
+    """
     return _provider(type(system), name) is not System
 
 
@@ -194,7 +195,7 @@ def _provider(kind: type, name: str) -> type:
 
 def _defines(kind: type, name: str) -> bool:
     """Whether a class defines `name` in its body or as a field of its own."""
-    own = _fields(kind).get(name)  # a `ClassVar` of a class above is among them, too
+    own = _fields(kind).get(name)  # these include fields that base classes define
     is_own = own is not None and all(_fields(b).get(name) is not own for b in kind.__mro__[1:])
     return is_own or name in vars(kind)
 

@@ -28,7 +28,7 @@ def check_project(project) -> None:
 
 
 def check_metric(metric) -> None:
-    """Checks that `metric` is the name of one."""
+    """Checks that `metric` is "identity" or "mass"."""
     if metric not in ("identity", "mass"):
         raise ValueError(
             f'`metric` is {metric!r}; it must be "identity" (lengths in the components of v) or "mass" (in the metric of '
@@ -49,7 +49,7 @@ def check_loops_close(system, t, value, power: float) -> None:
 
 
 def check_loop_rates(system, t, gradient, rates) -> None:
-    """Checks that ġ = 0 for all independent quasi-velocities."""
+    """Checks that the `rates` ġ of the holonomic constraints vanish for all independent quasi-velocities."""
     found, size = np.abs(np.asarray(rates)), np.max(np.abs(np.asarray(gradient)), initial=1.0)
     if np.max(found) <= 1e3 * np.sqrt(np.finfo(found.dtype).eps) * size:
         return
@@ -65,7 +65,7 @@ def check_loop_rates(system, t, gradient, rates) -> None:
 
 
 def check_number_of_constraints(system, rows) -> None:
-    """Checks that `constraints` is finite, with at least as many one-forms as the frame has."""
+    """Checks that the rows of `constraints` are finite, and at least as many as the frame has constraint one-forms."""
     m = system.n_constraints
     check_finite("constraints(t, q)", rows)
     if rows.shape[0] < m:

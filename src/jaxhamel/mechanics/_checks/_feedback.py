@@ -40,7 +40,10 @@ def check_of_state(function: Callable[..., Any]) -> None:
 
 
 def check_takes_feedback(system) -> None:
-    """Checks that the system accepts a feedback; prescribed motion needs θ(t) with rates, which a value lacks."""
+    """Checks that the system accepts a feedback.
+
+    A system with prescribed motion does not: it needs the rates of θ(t), and a feedback gives only a value.
+    """
     if system.prescribed_motion:
         raise TypeError(
             f"`control` is a Feedback, but {type(system).__name__} needs the motion θ(t) of its parts with two rates, not a "

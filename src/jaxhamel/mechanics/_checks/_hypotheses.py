@@ -59,7 +59,9 @@ def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
 
 
 def check_reducible(system, dim: int, has_drift: bool) -> None:
-    """Checks that the constraints are homogeneous, at most as many as group directions, without prescribed motion."""
+    """Checks that a system can be reduced by its group: its constraints are homogeneous and at most as many as the group has
+    dimensions, and it has no prescribed motion.
+    """
     name, do = type(system).__name__, "Use `jaxhamel.acceleration`, which takes any system."
     if system.n_constraints > dim:
         raise ValueError(
@@ -89,7 +91,7 @@ def check_autonomous(system, found) -> None:
 
 
 def check_commutes(system, here, pushed) -> None:
-    """Checks the symmetry: at a moved state, the equations of motion are the moved equations of motion."""
+    """Checks the symmetry: f at the moved state Ψ_s(x) (`here`) equals f at x pushed forward by Ψ_s (`pushed`)."""
     here, pushed = concrete(here), concrete(pushed)
     if here is None or pushed is None:
         return

@@ -25,11 +25,11 @@ class Returned(NamedTuple):
 
 
 class MissingControl(TypeError):
-    """A method of the system needs a control, and none is given."""
+    """Raised if a method of the system needs a control and no control is given."""
 
 
 def returns_of(system, names, t, q, u, control) -> list[Returned]:
-    """The results of the methods `names`, by tracing.
+    """Traces the methods `names` of the system at a state; returns their results as abstract arrays.
 
     **Raises:** `TypeError` with the method and its line, for a Python `if` on a traced value or for dtypes that do not mix.
     """
@@ -63,7 +63,7 @@ def _calls_array(error: TypeError) -> bool:
 
 
 def _lacks_control(system, name: str, control) -> bool:
-    """Whether a method takes a control, and none is given."""
+    """Whether a method takes a control and no control is given."""
     return control is None and (name in WITH_CONTROL or system.prescribed_motion)
 
 
@@ -73,7 +73,7 @@ def _give_control(system, name: str) -> str:
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
-    """The error, with a list of the system's fields that are no numbers, one of which may have been meant as one."""
+    """The error, extended by a list of the system's fields that are no numbers: one of them may be its cause."""
     words = [f"`{path}` is {described(leaf)}" for path, leaf in _no_numbers(system).items()]
     if not words:
         return error
@@ -167,7 +167,7 @@ def _method(system, name: str) -> str:
 def _check_array(
     system, name: str, value, shape: tuple[int | str, ...], meaning: str, dtype
 ) -> None:
-    """Checks for an array of this shape; a letter stands for any number of entries, `h` for at least one."""
+    """Checks that a method returns an array of this shape; a letter stands for any length, `h` for at least one."""
     method = f"`{name}({_ARGUMENTS[name]})`"
     wanted = f"as {type(system).__name__} returns it; it must have shape {_shape(shape)}: {meaning}"
     if not isinstance(value, jax.ShapeDtypeStruct):

@@ -18,7 +18,7 @@ def check_bundle(system, is_bundle: bool) -> None:
 
 
 def check_motion_given(system, motion) -> None:
-    """Checks that a frame for a system with prescribed motion is given that motion."""
+    """Checks that the argument `motion` is given if the system has prescribed motion."""
     if system.prescribed_motion and motion is None:
         raise ValueError(
             f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that "
@@ -28,7 +28,7 @@ def check_motion_given(system, motion) -> None:
 
 
 def check_same_metric(system, here, at_identity) -> None:
-    """Checks that the mass matrix does not depend on the group part of q: at q it is the one at the identity."""
+    """Checks that the mass matrix does not depend on the group part of q: at q it equals that at the identity."""
     change = _change(here, at_identity, 0.0)
     if change:
         raise ValueError(
@@ -39,7 +39,7 @@ def check_same_metric(system, here, at_identity) -> None:
 
 
 def check_invariant_constraints(system, here, wanted, right: bool) -> None:
-    """Checks that the kinematic connection at q is the one at the identity, transported by the group."""
+    """Checks that the kinematic connection at q equals that at the identity, transported by the group."""
     change = _change(here, wanted, 1.0)
     if change:
         side, other_side = ("right", "left") if right else ("left", "right")
@@ -61,7 +61,7 @@ def _change(here, wanted, least: float) -> float:
 
 
 def check_rigid_motions(system, moves_rigidly: bool) -> None:
-    """Checks that the group is that of the motions of a rigid body."""
+    """Checks that the group is that of the motions of a rigid body, SE(3) or SE(2)."""
     if not moves_rigidly:
         raise TypeError(
             f"`system` {type(system).__name__} has the space {system.space}; a centre of mass needs "

@@ -36,8 +36,9 @@ def check_route(route, routes) -> None:
 
 
 def check_a_system(system, argument: str = "system") -> None:
-    """Checks that the argument is a system (not its class) with arrays of numbers, on a space with room for its
-    constraints."""
+    """Checks that the argument is a system (not its class) whose parameters are arrays of numbers, and that it has at most
+    as many constraints as dimensions.
+    """
     if isinstance(system, type) or not hasattr(system, "n_constraints"):
         raise TypeError(
             f"`{argument}` is {type_of(system)}; it must be a jaxhamel.System with its values."
@@ -72,7 +73,7 @@ def _has_words(leaf) -> bool:
 
 
 def check_order(system, q, u, names: tuple[str, str] = ("q", "u")) -> None:
-    """Checks that the configuration comes before the quasi-velocities."""
+    """Checks that q and u are not given in the wrong order."""
     swapped = _shapes_in(u) == _shapes_in(system.space.stored) != _shapes_in(q)
     if swapped and _shapes_in(q) == [(system.n_independent,)]:
         raise ValueError(
@@ -141,7 +142,7 @@ def _frame(system, t, q):
 
 
 def check_control_of(system, t, control) -> None:
-    """Runs the system's own check of the control's shapes, once for each kind of control, to avoid repeated compilation."""
+    """Runs the system's own `check_control`; only once for each structure and shapes of a control, to save compilation."""
     check = type(system).check_control
     with _CONTROLS.once(system, t, control) as is_new:
         by_value = is_new and looks_at_values("`control`", check, system, t, control)
@@ -154,7 +155,7 @@ def check_control_of(system, t, control) -> None:
 
 
 def _check_number_of_controls(system, t, control) -> None:
-    """Checks that a control has as many numbers as the system's `n_controls`, if that is stated."""
+    """Checks that a control has as many numbers as the system's `n_controls`, if the system states a number."""
     wanted = controls_of(system) if isinstance(system, System) else None
     if not wanted or control is None:
         return
@@ -168,7 +169,7 @@ def _check_number_of_controls(system, t, control) -> None:
 
 
 def check_takes_control(system, control, takes: bool) -> None:
-    """Checks that a control is given only to a system that uses one, so that it is not ignored in silence.
+    """Checks that a control is given only to a system that uses one; otherwise the control would be ignored silently.
 
     A bare function without parameters of its own is accepted, since it may serve several systems.
     """
@@ -183,11 +184,11 @@ def check_takes_control(system, control, takes: bool) -> None:
 _CONTROLS = Seen()
 
 
-_BY_VALUE = set()  # checks that look at values, which run each time
+_BY_VALUE = set()  # checks that depend on values, which therefore run each time
 
 
 def check_inverse(system, t, error: float, room: float) -> None:
-    """Checks that B A = 1, up to rounding of its terms."""
+    """Checks that B A = 1: that the `error` of the system's `inverse_frame` is within `room`, the rounding of its terms."""
     if error > room:
         raise ValueError(
             f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
@@ -222,7 +223,7 @@ def check_mass_matrix(system, matrix, found) -> None:
 
 
 def any_field_is_zero(system) -> bool:
-    """Whether an array of the system has no entry but 0; False where its numbers are not known."""
+    """Whether all entries of an array of the system are 0; traced arrays count as not 0."""
     return any(map(_is_zero, jax.tree.leaves(system)))
 
 
@@ -279,7 +280,7 @@ def check_control_value(t, control, shape, meaning: str) -> None:
 
 
 def check_constraint_count(system, wanted: int, why: str) -> None:
-    """Checks that the system has the number of constraints for which an equation is written."""
+    """Checks that the system has the number of constraints that an equation needs; `why` completes the message."""
     if system.n_constraints != wanted:
         raise ValueError(
             f"`system` {type(system).__name__} has {system.n_constraints} constraints; here it must "

@@ -38,7 +38,7 @@ def close_loops(
     metric: Metric = "identity",
     control: Control = None,
 ) -> Configuration:
-    """The configuration near q with g(t, q) = 0, by Gauss–Newton steps of least norm |δ|² = δ·W δ:
+    """Finds the configuration near q with g(t, q) = 0, by Gauss–Newton steps δ of least norm |δ|² = δ·W δ:
 
         q ← q·exp(δ) ,   δ = −W⁻¹Gᵀ (G W⁻¹ Gᵀ)⁻¹ g ,   G_r = e_r(g) .
 
@@ -47,12 +47,12 @@ def close_loops(
     - `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the solution.
     - `iterations`: the number of steps; convergence is quadratic.
     - `metric`: `"identity"`, W = 1 in the components of v; or `"mass"`, W = M = ∂²L/∂v∂v at v = 0. The step in the mass
-      metric does not depend on units or coordinates, and it has no momentum along a symmetry of the kinetic energy that g
-      has, too (two masses on a rod keep their centre). M has to be regular.
+      metric does not depend on units or coordinates, and it has no momentum along a symmetry of both the kinetic energy and
+      g (two masses on a rod keep their centre of mass). M has to be regular.
     - `control`: needed for `"mass"` if the kinetic energy depends on it (`prescribed_motion`).
 
-    **Returns:** a configuration. Loops that depend on one another (a planar linkage in space) are allowed: G W⁻¹ Gᵀ gets
-    eps^(2/3) times its trace on the diagonal.
+    **Returns:** a configuration. Dependent constraints (a planar linkage in space) are allowed: eps^(2/3) times the trace of
+    G W⁻¹ Gᵀ is added to its diagonal.
 
     **Raises:** `TypeError` for a system without `holonomic`; `ValueError` for another metric, or if g is not zero after
     these steps.
@@ -119,7 +119,7 @@ def loops(
 
 
 def check_loops(system: System, t: Scalar, q: Configuration) -> None:
-    """Checks that ġ = 0 follows from the constraint one-forms, for concrete values.
+    """Checks, for concrete values, that the constraint one-forms imply ġ = 0.
 
     **Raises:** `ValueError` that names `holonomic`.
     """
@@ -131,7 +131,7 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
 
 @compiled
 def _rates(system, t, q):
-    """G, and ġ = G v + ∂g/∂t in each free direction and, last, at u = 0 (v = −B a)."""
+    """G; and the rates ġ = G v + ∂g/∂t for v along each free direction and, as the last one, for u = 0 (v = −B a)."""
     _, gradient = loops(system, t, q)
     inverse = InverseFrame.at(system, t, q)
     at_rest = inverse.velocity(t, q, jnp.zeros(system.space.dim, gradient.dtype))

@@ -7,17 +7,17 @@ metric D⁻¹,
 
     W = T Ŵ ,   Ŵ D⁻¹ Ŵᵀ = N diagonal ,   T unit lower triangular,
 
-leaves Tᵀ λ = N⁻¹ (T⁻¹b − Ŵ D⁻¹ L⁻¹f). Rows that nearly depend on one another, or masses many orders of magnitude apart, then
-count with the condition number of W D^(−1/2); the matrix A M⁻¹ Aᵀ = T N Tᵀ has the square of it. A second sweep over the
-rows, on the residual of the first, restores the orthogonality that Ŵ loses by rounding. No square root: M may be indefinite.
-
-The derivative is that of the equations, one more solution: d(v̇, λ) has df + dAᵀ λ − dM v̇ and db − dA v̇ in the place of f, b.
+leaves Tᵀ λ = N⁻¹ (T⁻¹b − Ŵ D⁻¹ L⁻¹f). For nearly dependent rows, or masses many orders of magnitude apart, the error is then
+proportional to the condition number of W D^(−1/2); with the matrix A M⁻¹ Aᵀ = T N Tᵀ it would be proportional to its square.
+A second sweep over the rows, on the residual of the first, restores the orthogonality that Ŵ loses by rounding. Square roots
+are not needed, so M may be indefinite. Derivatives take one more solution of the same equations: for d(v̇, λ) the right-hand
+sides are df + dAᵀ λ − dM v̇ and db − dA v̇ in place of f and b.
 
 **Redundant constraints.** A mechanism has r one-forms C, of which the first m rows of the frame are a basis.
 
 Three wheels side by side on one axle that do not slip sideways are three one-forms of rank 1. The motion and the force of
-constraint A_αᵀ λ are unique, the single multipliers are not: any μ with Cᵀ μ = A_αᵀ λ does. With C = X A_α, X = C B_α, the
-one of least norm is
+constraint A_αᵀ λ are unique, the single multipliers are not: all μ with Cᵀ μ = A_αᵀ λ are equivalent. With C = X A_α and
+X = C B_α, the one of least norm is
 
     μ = X (XᵀX)⁻¹ λ .
 
@@ -50,19 +50,19 @@ def constrained_solve(
     rows: Float[Array, "m n"],
     rate: Float[Array, " m"],
 ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-    """(v̇, λ) with M v̇ = f + Aᵀ λ and A v̇ = b.
+    """Solves M v̇ = f + Aᵀ λ and A v̇ = b for (v̇, λ).
 
     **Arguments:** `mass_matrix` M, `(n, n)`, regular (its leading minors are not zero), of which the lower triangle is
     read; `force` f, `(n,)`; `rows` A, `(m, n)`, m ≥ 1, independent; `rate` b, `(m,)`.
 
-    **Returns:** v̇, `(n,)`, and λ, `(m,)`; inf or NaN for a singular M or rows of which one is zero.
+    **Returns:** v̇, `(n,)`, and λ, `(m,)`; inf or NaN for a singular M or a zero row.
 
     Source: Gram–Schmidt with two sweeps, Björck, Numerical Methods for Least Squares Problems, 2.4.
     """
     factors = Factors.of(mass_matrix)
     orthogonal, triangle = _orthogonal_rows(factors, rows)
     wanted = _forward(triangle, rate)
-    load = factors.forward(force)  # r of D y = r: L⁻¹f and the forces of constraint
+    load = factors.forward(force)  # r of D y = r: L⁻¹f, to which Wᵀ λ is added
     multiplier = [jnp.zeros((), load.dtype)] * len(wanted)
     for _ in range(2):
         for a, (row, along, inverse_square) in enumerate(orthogonal):
@@ -73,7 +73,7 @@ def constrained_solve(
 
 
 def _orthogonal_rows(factors, rows):
-    """(ŵ, D⁻¹ŵ, 1/(ŵ·D⁻¹ŵ)) of each row, and T as nested lists, its unit diagonal left out."""
+    """The tuple (ŵ, D⁻¹ŵ, 1/(ŵ·D⁻¹ŵ)) for each row of Ŵ, and T as nested lists without its unit diagonal."""
     orthogonal, triangle = [], []
     for row in factors.forward(rows.T).T:
         shares = []
@@ -125,7 +125,7 @@ def of_least_norm(
 
 
 def _shares(system, t, q, rows):
-    """X = C B_α, (r, m)."""
+    """X = C B_α, `(r, m)`: the one-forms C as combinations of the frame's first m rows."""
     return rows @ InverseFrame.at(system, t, q)(t, q)[:, : system.n_constraints]
 
 
@@ -163,7 +163,7 @@ def multipliers(
 def solve_with_multipliers(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> tuple[Velocity, Multiplier]:
-    """(v̇, λ) of the equations above."""
+    """(v̇, λ) of the Euler–Lagrange equations with multipliers; λ is empty without constraints. Unchecked."""
     mass_matrix, force = euler_lagrange(system, t, q, v, control)
     m = system.n_constraints
     if m == 0:

@@ -25,7 +25,7 @@ from jaxhamel.mechanics._system import System, dtype_of
 
 
 class Constant(eqx.Module):
-    """The control that has one value at all times."""
+    """The control with the same value at all times."""
 
     value: Any
 
@@ -56,9 +56,9 @@ class Feedback(eqx.Module):
       can be differentiated and mapped over, and new values do not recompile. Each evaluation of a `lambda`
       expression gives a new function.
 
-    It is evaluated together with the equations of motion, at each stage of a step, as a controller in continuous time
-    without memory. Systems with `prescribed_motion` accept it inside of `jaxhamel.MovingParts`; for `jaxhamel.Kinematic`, u
-    is empty.
+    A feedback is a controller in continuous time without memory: it is evaluated together with the equations of motion, at
+    each stage of a step. A system with `prescribed_motion` accepts one inside of `jaxhamel.MovingParts`; for
+    `jaxhamel.Kinematic`, u is empty.
 
     **Raises:** `TypeError` if `function` is not callable. Its value is checked at the initial state of a motion.
     """
@@ -74,9 +74,9 @@ class Feedback(eqx.Module):
 
 
 def as_control(control: Control) -> Callable[..., Any] | None:
-    """A control as a callable of t: callables and None as they are, anything else as a constant function.
+    """A control as a callable of t: callables and None are returned unchanged, any other value as a constant function.
 
-    Lists become arrays; tuples and dictionaries stay structures.
+    In such a value lists become arrays; tuples and dictionaries stay pytrees.
     """
     if control is None:
         return None
@@ -88,7 +88,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
 
 
 def with_arrays(control: Any) -> Any:
-    """A constant control with arrays for its lists, of which each entry has the same shape, and for its numbers.
+    """A constant control whose numbers, and lists of entries of one shape, are converted to arrays.
 
     **Raises:** `TypeError` or `ValueError` for anything but numbers, and for ragged lists.
     """
@@ -105,15 +105,14 @@ def _array(part: Any) -> Array:
 
 
 def at_state(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Control:
-    """The control at one state as a function of time; a feedback becomes the constant that it gives there."""
+    """The control at one state as a function of time: a feedback becomes the constant with its value at this state."""
     return Constant(control(t, q, u)) if isinstance(control, Feedback) else control
 
 
 def at_start(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Control:
-    """The control for the checks at the initial state. A feedback is checked, and replaced by the constant that it gives
-    there.
+    """The control for checks at the initial state: a feedback is checked and replaced by the constant with its value there.
 
     For abstract arrays only shapes and dtypes are checked.
 
@@ -132,7 +131,9 @@ def looked_at(
     control: Callable[..., Any],
     name: str = "`control`, a Feedback,",
 ) -> Any:
-    """The value of a callable (t, q, u) at a state, checked for what the system accepts; messages call it `name`.
+    """The value of a callable (t, q, u) at a state, after a check that the system accepts it as a control.
+
+    `name`: what messages call the callable.
 
     **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
     """

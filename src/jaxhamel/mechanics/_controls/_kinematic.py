@@ -48,7 +48,7 @@ class Kinematic(System):
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the system."""
+        """The configuration space of the inner system."""
         return self.system.space
 
     @property
@@ -58,25 +58,25 @@ class Kinematic(System):
 
     @property
     def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """k of the system."""
+        """k, the number of independent quasi-velocities of the inner system."""
         return self.system.n_independent
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The system's names for q, and none for u."""
+        """The inner system's names for q; u has no parts."""
         return State(state_of(self.system).q, ())
 
     @property
     def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the system."""
+        """Whether the plane z = 0 is drawn for the inner system."""
         return self.system.on_ground
 
     def driven(self, control: Control) -> "Kinematic":
-        """The system under a control, which makes its constraints affine; without one, itself."""
+        """The system with the control built in, which makes its constraints affine; itself if the control is None."""
         return self if control is None else _Driven(self.system, control)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """That of the system."""
+        """The Lagrangian of the inner system."""
         check_no_prescribed_motion(
             self.system,
             "The control of a Kinematic system is its quasi-velocities, which leaves that motion open.",
@@ -85,46 +85,46 @@ class Kinematic(System):
         return self.system.lagrangian(t, q, v)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """That of the system without a control of its own."""
+        """The force of the inner system without a control."""
         return self.system.force(t, q, v, None)
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """A(t, q) of the system."""
+        """A(t, q) of the inner system."""
         return self.system.frame(t, q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """B(t, q), if the system defines it."""
+        """B(t, q) of the inner system; None if it defines no inverse."""
         if not overrides(self.system, "frame"):
             return self.system.frame(t, q)  # the identity
         return self.system.inverse_frame(t, q) if counts(self.system, "inverse_frame") else None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """Raises: the drift is a − (0, control), which needs a control."""
+        """Raises `TypeError`: the drift a − (0, control) needs a control, see `driven`."""
         raise TypeError(
             "a Kinematic system has no velocity without its control: pass `control`, the independent quasi-velocities"
         )
 
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
-        """That of the system."""
+        """g(t, q) of the inner system."""
         return self.system.holonomic(t, q)
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The independent quasi-velocities."""
+        """Checks that the control gives k finite numbers, the independent quasi-velocities."""
         name = type(self.system).__name__
         meaning = f"the independent quasi-velocities of {name}"
         check_control_value(t, control, (self.system.n_independent,), meaning)
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """Those of the system."""
+        """The poses of the inner system's bodies."""
         return self.system.places(t, q, None if self.system.prescribed_motion else control)
 
     def shapes(self) -> tuple[Shape, ...]:
-        """Those of the system."""
+        """The shapes of the inner system's bodies."""
         return self.system.shapes()
 
 
 class _Driven(Kinematic):
-    """A Kinematic system under a control, which makes its constraints affine: u − (0, control(t)) = 0."""
+    """A Kinematic system with a control built in, so that its constraints are affine: u − (0, control(t)) = 0."""
 
     control: Any
 
@@ -143,5 +143,5 @@ def inner(system: System) -> System:
 
 
 def under(system: System, control: Control) -> System:
-    """A Kinematic system with its control included; any other system itself."""
+    """A Kinematic system with the control built in; any other system itself."""
     return system.driven(control) if isinstance(system, Kinematic) else system

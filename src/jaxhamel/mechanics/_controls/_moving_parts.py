@@ -1,4 +1,4 @@
-"""Systems with prescribed internal motion whose control is the parts' acceleration; their motion is part of the state."""
+"""Systems with moving parts whose control is the parts' acceleration: position and rate of the parts belong to the state."""
 
 from typing import Any
 
@@ -78,19 +78,19 @@ class MovingParts(System):
 
     @property
     def n_constraints(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the system."""
+        """The number of constraints of the inner system."""
         return self.system.n_constraints
 
     @property
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """p."""
+        """p, the number of entries of θ."""
         if self.n_parts is not None:
             return self.n_parts
         return int(self.system.n_controls or 0)
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The system's, and those of θ and θ̇."""
+        """The parts of the inner system's state, and θ and θ̇."""
         own = state_of(self.system)
         place = Part("parts", "theta", "rad or m", "prescribed motion of the parts")
         rate = Part("part_rates", "theta_dot", "rad/s or m/s", "of the parts")
@@ -98,10 +98,10 @@ class MovingParts(System):
 
     @property
     def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the system."""
+        """Whether the plane z = 0 is drawn for the inner system."""
         return self.system.on_ground
 
-    # --- between this state and that of the system ------------------------------------------------
+    # --- conversion between this state and that of the inner system -------------------------------
 
     def state(
         self, q: Configuration, u: QuasiVelocity, theta: Array, theta_dot: Array
@@ -129,7 +129,7 @@ class MovingParts(System):
     def inside(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> tuple[Configuration, QuasiVelocity, Parabola]:
-        """(q, u) of the inner system, and the motion of its parts, which has the value and both rates of θ at t.
+        """(q, u) of the inner system, and the motion of its parts as a function of time with the right θ, θ̇ and θ̈ at t.
 
         `control`: t → θ̈, or a `Feedback`; None: θ̈ = 0.
         """
@@ -153,11 +153,11 @@ class MovingParts(System):
         return self.system.lagrangian(t, self._own(q), v[:n], motion)  # pyright: ignore[reportCallIssue]
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """[[A, 0], [0, 1]]."""
+        """[[A, 0], [0, 1]] with A of the inner system."""
         return self._bordered(self.system.frame(t, self._own(q)))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """[[B, 0], [0, 1]], if the system defines B."""
+        """[[B, 0], [0, 1]] with B of the inner system; None if it defines no inverse."""
         if not overrides(self.system, "frame"):
             return self.frame(t, q)
         known = counts(self.system, "inverse_frame")
@@ -165,26 +165,26 @@ class MovingParts(System):
         return None if own is None else self._bordered(own)
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """(a, 0)."""
+        """(a, 0) with a of the inner system."""
         return self._padded(self.system.drift(t, self._own(q)))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """(Q, 0); the forces of the motors follow from the motion of the parts."""
+        """(Q, 0) with Q of the inner system; the motors' forces are not included, since they follow from θ̈."""
         n = self.system.space.dim
         motion = self._moving(t, q, v[n:])
         return self._padded(self.system.force(t, self._own(q), v[:n], motion))
 
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
-        """That of the system."""
+        """g(t, q) of the inner system."""
         return self.system.holonomic(t, self._own(q))
 
     def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
-        """Those of the system."""
+        """The constraint one-forms of the inner system, with zeros for θ̇; None if it lists none."""
         rows = self.system.constraints(t, self._own(q))
         return None if rows is None else jnp.pad(rows, ((0, 0), (0, self.n_controls)))
 
     def check_control(self, t: Time, control: Control) -> None:
-        """θ̈."""
+        """Checks that the control gives p finite numbers, θ̈."""
         name = type(self.system).__name__
         check_control_value(
             t, control, (self.n_controls,), f"the second rates of the moving parts of {name}"
@@ -193,16 +193,16 @@ class MovingParts(System):
     def outputs(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> tuple[Output, ...]:
-        """Those of the system."""
+        """The outputs of the inner system."""
         q, u, motion = self.inside(t, q, u, control)
         return self.system.outputs(t, q, u, motion)
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """Those of the system."""
+        """The poses of the inner system's bodies."""
         return self.system.places(t, self._own(q), self._moving(t, q, jnp.zeros_like(q[-1])))
 
     def shapes(self) -> tuple[Shape, ...]:
-        """Those of the system."""
+        """The shapes of the inner system's bodies."""
         return self.system.shapes()
 
     def _bordered(self, own: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -215,7 +215,7 @@ class MovingParts(System):
 
 
 def _value(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
-    """θ̈ at one state."""
+    """The value θ̈ of a control at one state; None without a control."""
     found = at_state(as_control(control), t, q, u)
     return None if found is None else found(t)
 

@@ -19,7 +19,8 @@ class ODE(Kinematic):
 
         ẏ = function(t, y, control(t)) ,      on a group  q̇ = rate(q, function(t, q, control(t))) .
 
-    Its state is y alone, in the place of q, and u has shape (0,). It has no Lagrangian, and so neither energy nor forces.
+    Its state is y alone, which takes the place of q; u has shape (0,). Without a Lagrangian it has neither energy nor
+    forces.
 
     ```python
     van_der_pol = jaxhamel.ODE(lambda t, y, c: jnp.array([y[1], (1 - y[0] ** 2) * y[1] - y[0] + c[0]]), 2)
@@ -47,15 +48,15 @@ class ODE(Kinematic):
 
     @property
     def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Any number."""
+        """None: the control may have any number of entries."""
         return None
 
     def driven(self, control: Control) -> Kinematic:
-        """The system whose prescribed velocity is `function` under a control."""
+        """The system whose prescribed velocity is `function` with the control built in."""
         return _Driven(self.system, Feedback(_Along(self.function, control)))
 
     def check_control(self, t: Time, control: Control) -> None:
-        """`function` gives `(n,)` with it."""
+        """Checks that `function` returns `(n,)` real numbers with this control."""
         check_rate(self.function, self.space, t, control)
 
 
@@ -70,7 +71,7 @@ class _Manifold(System):
 
 
 class _Along(eqx.Module):
-    """function(t, q, control(t)) as a feedback."""
+    """The right-hand side function(t, q, control(t)) as a function of (t, q, u), for a `Feedback`."""
 
     function: Callable[..., Any]
     control: Any

@@ -15,7 +15,7 @@ from jaxtyping import AbstractArray, Array
 
 from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes
 
-REQUIRED = object()  # the default of a parameter without one
+REQUIRED = object()  # marks a parameter without a default
 
 
 class Part(NamedTuple):
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     - `key`: its name, a key of `[initial]` in a scenario.
     - `columns`: names of its numbers in tables; a single name stands for any number of them, numbered from 1; if empty, the
       part is not written to tables.
-    - `unit`: SI. `about`: its meaning. `symbols`: for the legends of figures; `columns` if empty.
+    - `unit`: SI unit. `about`: its meaning. `symbols`: names for the legends of figures, by default `columns`.
     - `chart`: whether it is plotted over time.
     """
 
@@ -73,8 +73,9 @@ OMEGA = Part(
 class Output(eqx.Module):
     """A quantity along the motion, besides the state, for a column and a figure: a force, a point, an angle.
 
-    - `value`: `(r,)`. `name`: of the figure. `columns`: one name for each number. `unit`: SI. `about`: the figure's title.
-    - `level`: a reference value for the first entry, such as the weight; None for none.
+    - `value`: the numbers, `(r,)`. `columns`: one name for each of them. `unit`: their SI unit.
+    - `name`: the name of the figure. `about`: its title.
+    - `level`: a reference value for the first entry, such as the weight; None for no reference.
     """
 
     value: Array
@@ -108,7 +109,7 @@ class Parameter:
 
     @property
     def example(self) -> Any:
-        """A sensible value: the example, or else the default, or else `REQUIRED`."""
+        """A sensible value: the declared example; without one the default, which may be `REQUIRED`."""
         return self.default if self.notes.example is None else self.notes.example
 
 
@@ -124,7 +125,7 @@ def parameters_of(cls: type) -> tuple[Parameter, ...]:
 
 
 def examples_of(cls: type) -> dict[str, Any]:
-    """Values for all parameters that have an example or need a value; parameters without either are left out."""
+    """The examples of all parameters that declare one, by name."""
     found = {p.name: p.example for p in parameters_of(cls) if p.notes.example is not None}
     return found
 
@@ -171,7 +172,9 @@ def _kind(kinds: tuple, notes: FieldNotes) -> str:
 def _hints(cls: type) -> Mapping[str, Any]:
     try:
         return get_type_hints(cls)
-    except Exception:  # annotations with unresolvable names are used as they are
+    except (
+        Exception
+    ):  # a name cannot be resolved; the annotations are then used as they are written
         return {}
 
 

@@ -21,7 +21,7 @@ class Shape:
     """The drawing of one body, in the body's own axes [m].
 
     - `lines`: polylines `(P, 3)`; `points`: `(n, 3)`, small balls; `sphere`: radius of a shell about the origin.
-    - `trail`: a point `(3,)` whose path through space is drawn with the name `trail_name`; None for none.
+    - `trail`: a point `(3,)` whose path through space is drawn with the name `trail_name`; None draws no path.
     - `triad`: whether the body's axes are drawn.
     """
 

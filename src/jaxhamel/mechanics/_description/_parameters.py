@@ -52,8 +52,8 @@ def as_parameter(value: ArrayLike) -> Any:
 def with_array_leaves(tree: Any) -> Any:
     """The pytree, a system or a control, with an array in place of each Python float among its leaves.
 
-    A compiled program takes an array as an argument. It would hold a Python number as a constant, and another value
-    would be compiled anew. The arrays are weakly typed, so that they take the dtype of the state, as the numbers do.
+    A compiled program takes an array as an argument; a Python number would be a constant of the program, and each new value
+    would compile anew. The arrays are weakly typed, so that they take the dtype of the state, like Python numbers.
     """
     if not any(type(leaf) is float for leaf in jax.tree.leaves(tree)):
         return tree
@@ -83,13 +83,13 @@ def parameter(
 
     **Arguments:**
 
-    - `about`: its meaning, in words that complete "the mass:"; `unit`: SI, such as "kg m²".
-    - `shape`: the shape of its array: `()` for a number; an axis of any length is a string, `("n", 3)`. A list of shapes
-        accepts any of them, None every shape.
+    - `about`: the meaning of the parameter, in words that complete "the mass:"; `unit`: its SI unit, such as "kg m²".
+    - `shape`: the shape of its array: `()` for a number; an axis of any length is a string, `("n", 3)`. With a list of
+      shapes any of them is accepted, with None every shape.
     - `positive`: whether every entry must be larger than 0; `least`: the smallest number accepted.
     - `example`: a value that makes a sensible system together with the examples of the other fields.
     - `none_as`: the value that stands for None in a scenario (TOML has no None), such as zeros for no force.
-    - `**options`: of a dataclass field: `default`, `kw_only`.
+    - `**options`: options of a dataclass field: `default`, `kw_only`.
 
     **Returns:** an `equinox.field`.
     """

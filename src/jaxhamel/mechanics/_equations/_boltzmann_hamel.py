@@ -39,7 +39,7 @@ def boltzmann_hamel(
     v = inverse.velocity(t, q, u)
 
     def reduced_lagrangian(t, q, u):
-        """ℓ(t, q, u) = L(t, q, B(u − a)), u all n quasi-velocities."""
+        """ℓ(t, q, u) = L(t, q, B(u − a)) of all n quasi-velocities u."""
         return lagrangian(system, t, q, inverse.velocity(t, q, u), control)
 
     gradients = jax.grad(reduced_lagrangian, argnums=(2, 1))
@@ -76,6 +76,6 @@ def hamel_force(
 def momentum_of(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> Float[Array, " n"]:
-    """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r, all n components."""
+    """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r, `(n,)`, including the components of the constrained quasi-velocities."""
     gradient = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
     return InverseFrame.at(system, t, q)(t, q).T @ gradient

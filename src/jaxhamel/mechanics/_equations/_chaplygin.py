@@ -3,7 +3,7 @@
     u^α = ṡ^α + F̄^α_I ṙ^I ,     F̄ = A_1⁻¹ A_2 ,     q̇ = F ṙ ,   F = [−F̄ ; 1]      (Müller 2021, eq. 30–32)
     γ^α_IJ = ∂F̄^α_I/∂r^J − ∂F̄^α_J/∂r^I + ∂F̄^α_J/∂s^β F̄^β_I − ∂F̄^α_I/∂s^β F̄^β_J      (eq. 33)
 
-Three ways to write one motion, each a residual of r̈ that is affine in it, and each solved for r̈ as it stands:
+Three forms of the same equations. Each is computed as a residual that is affine in r̈, and solved for r̈:
 
     Hamel–Chaplygin (34)   d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a
     Chaplygin (35)         d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a
@@ -95,7 +95,7 @@ def chaplygin(
 
         d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a .
 
-    Without the first term on the right they would be Lagrange's equations of L_c, true of holonomic constraints alone.
+    Without the first term on the right they would be Lagrange's equations of L_c, which hold only for holonomic constraints.
 
     **Arguments, Returns, Raises:** as for `hamel_chaplygin`.
 
@@ -107,7 +107,7 @@ def chaplygin(
 def voronets(
     system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
 ) -> ShapeAcceleration:
-    """r̈ from Voronets' equations, which need no derivative of F̄ but the one in q̈ = F r̈ + Ḟ ṙ:
+    """r̈ from Voronets' equations, in which F̄ is differentiated only in q̈ = F r̈ + Ḟ ṙ:
 
         d/dt ∂L/∂ṙ^I − ∂L/∂r^I − F̄^α_I (d/dt ∂L/∂ṡ^α − ∂L/∂s^α) = F^a_I Q_a .
 
@@ -154,7 +154,7 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control
 
 @compiled
 def _solve(residual, system, t, q, rdot, control):
-    """r̈ of a residual M r̈ + h, affine in r̈ with symmetric M."""
+    """Solves residual = 0 for r̈, where the residual is M r̈ + h with a symmetric M."""
 
     def of_acceleration(rddot):
         return residual(system, t, q, rdot, rddot, control)
@@ -215,7 +215,7 @@ def _along(system, t, q, covector):
 
 
 def _momenta(system, t, q, rdot, control):
-    """∂L/∂q̇ `(n,)`, all coordinates as if they were free, at q̇ = F ṙ."""
+    """∂L/∂q̇ `(n,)` of the unconstrained Lagrangian, at q̇ = F ṙ."""
     v = _velocity(system, t, q, rdot)
     return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
 

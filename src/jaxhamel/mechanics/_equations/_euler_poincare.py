@@ -32,7 +32,7 @@ ReducedLagrangian = Callable[[Velocity, Parameter], Scalar]
 
 
 def infinitesimal_action(representation: Representation, space: AbstractSpace) -> Action:
-    """ξ a = d/dε exp(εξ)·a at ε = 0, from how the group acts, by one derivative forward.
+    """The infinitesimal action ξ a = d/dε exp(εξ)·a at ε = 0, from the group's action g·a, by one forward derivative.
 
     **Arguments:** `representation(g, a)` → g·a, linear in a, for g a configuration of `space`.
 
@@ -119,7 +119,7 @@ def euler_poincare(
 
 
 def _check_shapes(lagrangian, space, xi, a, action, force) -> None:
-    """Checks ξ, f and what the two functions return, by tracing them."""
+    """Checks the shapes of ξ and f, and those of the values of ℓ and the action, by tracing."""
     _checks.check_shape("xi", xi, (space.dim,), "One entry for each dimension of `space`.")
     if force is not None:
         _checks.check_shape("force", force, (space.dim,), "It is dual to ξ; zeros are written out.")
@@ -130,7 +130,7 @@ def _check_shapes(lagrangian, space, xi, a, action, force) -> None:
 
 
 class EulerPoincareSystem(System):
-    """The system on G whose reduction is ℓ: L(g, v) = ℓ(v, g⁻¹ a_0), v = g⁻¹ġ, for `simulate` and all that takes a system.
+    """The system on G with the Lagrangian L(g, v) = ℓ(v, g⁻¹ a_0), v = g⁻¹ġ, for `simulate` and other functions of a system.
 
     Its `acceleration`, by the Boltzmann–Hamel equations on G, is the ξ̇ of `euler_poincare` at a = g⁻¹ a_0.
 
@@ -150,7 +150,7 @@ class EulerPoincareSystem(System):
     a0: Any
 
     def advected(self, q: Configuration) -> Parameter:
-        """a = g⁻¹ a_0."""
+        """The advected parameter a = g⁻¹ a_0 at the configuration q = g."""
         return self.representation(self.space.inverse(q), self.a0)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:

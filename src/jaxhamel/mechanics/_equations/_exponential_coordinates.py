@@ -3,7 +3,7 @@
     M v̇ + C(v) v = τ ,     C_ij(v) = Σ_k (∂S_ki/∂φ_j − ∂S_kj/∂φ_i)|_{φ=0} (M v)_k ,     v = S(φ) φ̇      (From 2012, eq. 57)
 
 with S(φ) = 1 − ½ ad_φ + ⅙ ad_φ² − … = dexp(−φ). On every Lie group C_ij = c^k_ij (Mv)_k, so that C(v) v = −ad_vᵀ M v:
-theorem 5.1. C is one of many matrices with that product; it is skew, so that it does no work.
+theorem 5.1. Many matrices C have the same product C(v) v; this one is skew, so that it does no work.
 """
 
 import jax

@@ -52,7 +52,7 @@ class Points(eqx.Module):
         return self.mass[:, None] * column
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """½ Σ m |a − F/m|² for the given rate V̇; −F·a for a point without mass."""
+        """The part of these points in Gauss' function, ½ Σ m |a − F/m|² at the given V̇; −F·a for a point without mass."""
         turning = jnp.cross(
             jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
         )
@@ -87,7 +87,9 @@ class Spins(eqx.Module):
         return jnp.einsum("bij,bj->bi", self.inertia, column)
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h), h = Ω × I Ω − τ; along an axis without inertia only Ω̇·h."""
+        """The part of these bodies in Gauss' function, ½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h) with h = Ω × I Ω − τ; Ω̇·h for an axis
+        without inertia.
+        """
         bias = self.momentum_rate(jnp.zeros_like(rate))
         linear = jnp.sum((0.5 * self.weigh(rate) + bias) * rate)
         inverse = jax.vmap(lambda inertia: jnp.linalg.pinv(inertia, hermitian=True))(self.inertia)
@@ -104,7 +106,7 @@ def gauss(
 def normal_equations(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> "Normal":
-    """The mass matrix ∂²ℓ/∂u∂u and the right-hand side of u̇, from bodies where the system gives them."""
+    """M and f of M u̇ = f, from the system's bodies if it gives them, otherwise from its Lagrangian."""
     normal = of_bodies if has_bodies(system, t, q, u, control) else of_lagrangian
     return normal(system, t, q, u, control)
 
@@ -119,7 +121,7 @@ def has_bodies(
 
 
 class Normal(NamedTuple):
-    """M u̇ = f, the equations of the minimum."""
+    """The normal equations M u̇ = f, which hold at the minimum of Gauss' function."""
 
     mass_matrix: Float[Array, "k k"]
     force: Float[Array, " k"]
@@ -143,7 +145,7 @@ def of_lagrangian(system, t, q, u, control) -> Normal:
 def bodies_in_motion(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """The bodies, the rates of their velocities at u̇ = 0, and J = ∂(velocities)/∂u, index u̇ first."""
+    """The bodies, the rates of their velocities at u̇ = 0, and J = ∂(velocities)/∂u, whose first axis is that of u."""
     inverse = InverseFrame.at(system, t, q)
 
     def bodies_at(t, q, u):
@@ -169,7 +171,7 @@ def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) ->
 def lagrangian_in_motion(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> tuple[Array, Array, Array, Array]:
-    """M and f of M v̇ = f, and v̇ = at_rest + free u̇."""
+    """(M, f, at_rest, free): M v̇ = f without constraints, and the accelerations v̇ = at_rest + free u̇ that they allow."""
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     mass_matrix, force = euler_lagrange(system, t, q, v, control)

@@ -1,8 +1,8 @@
-"""Checks that the forms in which a system is given agree: bodies with the Lagrangian, `inverse_frame` with the frame.
+"""Checks that different descriptions of a system agree: bodies with the Lagrangian, `inverse_frame` with the frame.
 
-The forms are compared by value, at the given state and at others near it: a drag has no effect at rest, a spring none
-where it is slack, and a wrong inverse is right where the frame is the identity. The other states have different
-quasi-velocities and lie on a motion from the given state, so that integrated constraints still hold.
+They are compared by value, at the given state and at others near it: an error may have no effect at one state, such as that
+of a drag at rest, of a slack spring, or of a wrong inverse where the frame is the identity. The other states have different
+quasi-velocities and lie on a motion from the given state, so that holonomic constraints still hold.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, float]:
-    """(max |B A − 1|, its rounding error), the larger of two states; zeros for a system without `inverse_frame`."""
+    """max |B A − 1| and its rounding error, at the worse of two states; zeros for a system without `inverse_frame`."""
     if not (overrides(system, "frame") and counts(system, "inverse_frame")):
         return 0.0, 0.0
     found = run_quickly(_inverse_errors, system, t, q)
@@ -94,7 +94,10 @@ def _inverse_errors(system, t, q):
 
 
 class Disagreement(NamedTuple):
-    """Relative differences of mass matrices and forces between two forms; u, and u̇ of both forms, at the worst state."""
+    """The relative differences of mass matrix and force between bodies and Lagrangian, at the worst of several states.
+
+    `u`: the quasi-velocities of that state; `of_bodies`, `of_lagrangian`: u̇ by either description.
+    """
 
     mass_matrix: float
     force: float
@@ -125,7 +128,7 @@ def disagreement(
 
 
 def _relative(us, bodies: Normal, lagrangian: Normal):
-    """Relative differences, in coordinates in which M has a unit diagonal."""
+    """Relative differences between the two `Normal` equations at each state, scaled so that M has a unit diagonal."""
     diagonal = np.abs(np.einsum("sii->si", lagrangian.mass_matrix))
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     masses = (bodies.mass_matrix - lagrangian.mass_matrix) / (unit[:, :, None] * unit[:, None, :])
@@ -137,7 +140,9 @@ def _relative(us, bodies: Normal, lagrangian: Normal):
 
 
 def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None:
-    """u and both forms of M u̇ = f at the given state, with other quasi-velocities, and further along these."""
+    """u, and M u̇ = f from bodies and from the Lagrangian, at three states: the given one, one with other quasi-velocities,
+    and one to which these have moved q. None if the system gives no bodies.
+    """
     if system.bodies(t, q, velocity_of(system, t, q, u), control) is None:
         return None
     size = jnp.maximum(1.0, jnp.max(jnp.abs(u)))
@@ -152,7 +157,7 @@ def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None
 
 
 def _moved(system, t, q, u, time, steps: int = 8):
-    """q moved along the velocity of u, by the midpoint rule."""
+    """q after a time, moved with constant quasi-velocities u, by the midpoint rule."""
     h = time / steps
 
     def step(q, _):

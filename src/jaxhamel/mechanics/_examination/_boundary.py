@@ -1,6 +1,6 @@
-"""Checks in front of the equations of motion: state, control, and the results of the system's methods.
+"""Checks before equations of motion are evaluated: of the state, the control, and the results of the system's methods.
 
-Shapes are traced once for each kind of system and arguments; values are checked where they are concrete.
+Shapes are traced once for each kind of system and arguments; values are checked if they are concrete.
 """
 
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ def check_system(
 def check_control(
     system: System, ts: Array, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """A control is finite at all `ts` and fits the system; of a feedback, the value at the first of them.
+    """Checks that a control fits the system and is finite at all `ts`; of a feedback the value at the first of these times.
 
     **Raises:** `ValueError` or `TypeError` that names the control.
     """
@@ -66,9 +66,8 @@ def check_control(
 def check_forms(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Checks that the system uses a given control, that its methods return valid arrays, that the frame is regular, and that
-    the
-    forms of the system agree.
+    """Checks a system at a state: it uses the control, its methods return valid arrays, its frame is regular, and its
+    different descriptions agree.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
@@ -98,10 +97,10 @@ def check_shapes(
     control: Control = None,
     only: tuple[str, ...] | None = None,
 ) -> None:
-    """Checks for equations that do not use `acceleration`: the control fits, and the methods return what they should.
+    """Checks, for equations other than `acceleration`, that the control fits and the methods return arrays as they should.
 
-    **Arguments:** `only`: names of the methods that these equations use; None for all. Functions without a control name
-    those that receive none, such as `KINEMATIC`. Arrays may be abstract.
+    **Arguments:** `only`: names of the methods that these equations use; None for all. A function without the argument
+    `control` names only methods that take no control, such as `KINEMATIC`. Arrays may be abstract.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
@@ -123,7 +122,7 @@ UNFORCED = ("lagrangian", *KINEMATIC, "holonomic", "constraints")
 def check_unforced(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Checks as `check_system` does, for a quantity that does not depend on forces, which may lack their control.
+    """Like `check_system`, for a quantity that does not depend on forces: a control that only they need may be missing.
 
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
@@ -174,7 +173,7 @@ def check_determined(
 ) -> None:
     """Finds the reason for accelerations that are not finite: NaN parameters or a singular mass matrix.
 
-    **Raises:** `ValueError` with that reason; for any other overflow nothing is raised.
+    **Raises:** `ValueError` with this reason; no error is raised for another reason, such as an overflow.
     """
     found = _checks.concrete(u_dot)
     if found is None or np.all(np.isfinite(found)):
@@ -205,7 +204,7 @@ def methods(system: System) -> list[str]:
     given = [name for name in forms if counts(system, name)]
     if kinematic:
         return [*own, *given]
-    # a system that gives bodies needs no Lagrangian
+    # the Lagrangian is called only if the system defines one or gives no bodies
     needed = overrides(system, "lagrangian") or "bodies" not in given
     return [*(["lagrangian"] if needed else []), *own, *given]
 

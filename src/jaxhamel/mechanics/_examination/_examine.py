@@ -1,4 +1,4 @@
-"""examine: checks a system before any motion is computed, and lists its properties."""
+"""`examine`: checks a system before any motion is computed, and lists its properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,8 +63,8 @@ class Examination:
     - `quadratic`: whether ∂²L/∂v∂v does not depend on v; `homogeneous`: whether L has no terms linear in v.
     - `depends_on_time`: names of the methods that depend on t (a control that is a function of t counts).
     - `constraints`: rank and condition number of the constraint one-forms A_α, `(m, n)`.
-    - `redundant`: those of all r one-forms that `constraints` lists, `(r, n)`; None without a list.
-    - `holonomic`: g of `holonomic(t, q)`, `(h,)`, which is zero where the loops are closed; None without any.
+    - `redundant`: rank and condition number of all r one-forms listed by `constraints`, `(r, n)`; None without a list.
+    - `holonomic`: g of `holonomic(t, q)`, `(h,)`, zero if the loops are closed; None without holonomic constraints.
     - `mass_matrix`: rank and condition number of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
     - `inverse_error`: max |B A − 1| of the system's own `inverse_frame`.
     - `bodies`: relative difference of `bodies` and Lagrangian, at the worst of three states.
@@ -203,7 +203,7 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
 
 
 def _constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -> None:
-    """Redundant one-forms and holonomic constraints."""
+    """Adds redundant one-forms and holonomic constraints to the entries of the examination."""
     given = inner(system)
     if overrides(given, "constraints") and (rows := given.constraints(t, q)) is not None:
         noted(check_redundant, given, t, q)
@@ -252,7 +252,7 @@ def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
 
 
 def _hold(compared) -> bool:
-    """Whether two arrays are equal, up to rounding of the size of a third."""
+    """Whether the first two of three arrays are equal, up to rounding errors of numbers as large as the third."""
     one, other, size = map(np.asarray, compared)
     room = 1e4 * np.finfo(one.dtype).eps * np.max(np.abs(size), initial=0.0)
     difference = np.abs(one - other)

@@ -22,7 +22,7 @@ from jaxhamel.mechanics._checks._hypotheses import check_hypotheses
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian
 from jaxhamel.mechanics._system import System, dtype_of
 
-# Distances of the test states from the given one, in q and in v: near states stay inside of any domain.
+# Distances of the test states from the given one, in q and in v: the near ones are inside of the system's domain.
 _DISTANCES = ((0.0, 1.0), (0.0, 0.01), (0.1, 0.1), (0.7, 1.0))
 
 
@@ -53,7 +53,9 @@ def require(
 
 @compiled
 def _found(system, t, q, v, control, hypotheses):
-    """For each hypothesis two arrays that are equal if it holds, and an array of their sizes, at all test states."""
+    """For each hypothesis two arrays that are equal if it holds, and an array of the sizes of their terms, at all test
+    states.
+    """
 
     def at(delta_q, delta_v):
         state = t, system.space.retract(q, delta_q), v + delta_v

@@ -3,10 +3,10 @@
     u^α = ξ^α + A^α_I(r) ṙ^I = 0 ,    ξ = g⁻¹ġ  (left)  or  ġg⁻¹  (right)      (Müller 2023, eq. 4.1)
     d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α      (eq. 4.9)
 
-with ℓ(g, r, u^α, ṙ) = L(g, r, u − A ṙ, ṙ), u put to zero after differentiating, B the curvature (4.3) or (4.7) of the
-kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α: the paper's ∂ℓ/∂r^I where L is invariant as well (the "principal
-kinematic case"). Printed (4.9) has +∂ℓ/∂u B, against (1.2), of which it is the case Ω = 0; see docs/ERRATA.md. The base
-follows by `jaxhamel.geometry.reconstruct`.
+with ℓ(g, r, u^α, ṙ) = L(g, r, u − A ṙ, ṙ), u set to zero after differentiation, B the curvature (4.3) or (4.7) of the
+kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α; E_I(ℓ) is the paper's ∂ℓ/∂r^I if L is invariant, too (the "principal
+kinematic case"). Printed (4.9) has +∂ℓ/∂u B, which contradicts (1.2), of which it is the case Ω = 0; see docs/ERRATA.md. The
+motion g of the base follows by `jaxhamel.geometry.reconstruct`.
 """
 
 import jax
@@ -115,7 +115,7 @@ def _accelerate(system, t, q, rdot, control, right):
 
 
 def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array, "f f"]:
-    """g⁻¹ġ of the connection's ξ: 1, or Ad_g⁻¹."""
+    """The matrix from the connection's ξ to the body velocity g⁻¹ġ: 1 for a left, Ad_g⁻¹ for a right connection."""
     return group.Ad(group.inverse(g)) if right else jnp.eye(group.dim, dtype=dtype_of(g))
 
 
@@ -144,7 +144,7 @@ _WHOLE_GROUP = (
 
 @compiled
 def _moved_connections(system, t, q, right):
-    """A at elements of the group (that of q first), and A at the identity transported there."""
+    """A at several elements of the group (that of q first), and A at the identity transported to these elements."""
     group = structure_group(system)
     at_identity = _connection(system, t, (group.identity(q[1].dtype), q[1]))
 

@@ -13,7 +13,7 @@ symmetry, and terms of L linear in v are allowed. The mass matrix is block diago
 
     Ω̇ = L⁻¹ (…) ,   r̈ = (S − AᵀLA)⁻¹ (…) .
 
-Zero momentum leaves (6.3) in shape space; a kinematic connection in place of the mechanical one gives (4.9).
+At zero momentum they reduce to (6.3) in shape space; with a kinematic connection in place of the mechanical one, to (4.9).
 """
 
 from collections.abc import Callable
@@ -82,7 +82,9 @@ def _accelerate(system, t, q, u, control):
 
 
 class LagrangePoincareTerms(NamedTuple):
-    """L Ω̇ = `fibre_force`, (S − AᵀLA) r̈ = `shape_force`: the inertially decoupled equations, Müller 2023, eq. (5.14)."""
+    """The terms of the inertially decoupled equations L Ω̇ = `fibre_force`, (S − AᵀLA) r̈ = `shape_force`, Müller 2023, eq.
+    (5.14); L is `locked_inertia`, S − AᵀLA `shape_inertia`.
+    """
 
     locked_inertia: Float[Array, "f f"]
     shape_inertia: Float[Array, "m m"]
@@ -221,7 +223,7 @@ def linear_model(
 def force_on(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> Float[Array, " n"]:
-    """Q dual to v; a constant zero if the system has no force."""
+    """The force Q dual to v; zero if the system defines no force."""
     if not overrides(system, "force"):
         return jnp.zeros_like(v)
     return applied_force(system, t, q, v, control)

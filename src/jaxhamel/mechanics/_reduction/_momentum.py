@@ -39,8 +39,8 @@ def spatial_momentum(
 ) -> FibreVelocity:
     """μ = Ad_g⁻ᵀ ∂L/∂ξ `(f,)`: the momentum of the whole system in space, dual to ġg⁻¹.
 
-    On SE(3) it is (angular momentum about the origin of space, linear momentum) [N m s, N s]. Constant where L is
-    invariant under the group and the forces do no work on it.
+    On SE(3) it is (angular momentum about the origin of space, linear momentum) [N m s, N s]. It is constant if L is
+    invariant under the group and no force acts along the group.
 
     **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`, `q`, `u`, `control` as for `acceleration`.
 
@@ -107,7 +107,7 @@ def reconstruct_with_momentum(
 
 
 def _check_conserved(system, path, times, start, control) -> None:
-    """L does not depend on g, and no force acts along the group."""
+    """Checks that μ is conserved: L does not depend on g, and no force acts along the group."""
     if _checks.any_tracer((system, times, start, control)):
         return
     g = structure_group(system).identity(times.dtype) if start is None else start
@@ -160,7 +160,9 @@ def centroidal(
 
 @compiled
 def _rigid_inertia(system, t, q, control):
-    """L and what it is for rigid bodies, both without Θ: [[·, m d̂], [−m d̂, m 1]]."""
+    """The columns of the locked inertia L for the linear velocity, and the form [m d̂; m 1] that they have for rigid
+    bodies.
+    """
     group = structure_group(system)
     f, turns = group.dim, 1 if isinstance(group, SE2) else 3
     L = mass_matrix(system, t, q, control)[:f, :f]

@@ -10,10 +10,10 @@ with F = e(L) + Q along the group, F_I = ∂L/∂r^I + Q_I in shape space, and t
 
     A = [A_1 ; Eᵀ L]⁻¹ [A_2 ; Eᵀ K] .
 
-Both last lines are one equation, for any direction (η(r), y) that the constraints allow: d/dt ⟨∂L/∂v, (η, y)⟩ = force along
-it + ⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K and these are the Lagrange–Poincaré equations; as many
-constraints as group directions leave no p, and these are the Lagrange–d'Alembert–Poincaré equations: A is then the kinematic
-connection. A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
+The momentum and the reduced equations are cases of one equation, for any direction (η(r), y) that the constraints allow:
+d/dt ⟨∂L/∂v, (η, y)⟩ = force along (η, y) + ⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K, and they are the
+Lagrange–Poincaré equations. With as many constraints as group directions there is no p, A is the kinematic connection, and
+they are the Lagrange–d'Alembert–Poincaré equations. A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
 
 Müller 2023, remark 4.4 (horizontal symmetries); Bloch, Krishnaprasad, Marsden and Murray 1996, theorems 5.4 and 7.1.
 """
@@ -52,8 +52,8 @@ Basis = Callable[[ShapeCoordinates], Float[Array, "f s"]]
 class NonholonomicConnection(eqx.Module):
     """A, E and I of ξ = −A(r) ṙ + E(r) I(r)⁻¹ p as functions of the shape, a pytree with the system's parameters.
 
-    `connection(r)` → A `(f, m)` serves `jaxhamel.geometry` like any connection, and the whole is a mechanism for gaits
-    (`control.gait_motion`), with `momentum_velocity` and `momentum_rate`.
+    The functions of `jaxhamel.geometry` for connections accept it, as a callable `connection(r)` → A `(f, m)`; so does
+    `control.gait_motion`, which also uses `momentum_velocity` and `momentum_rate`.
 
     **Arguments:** `system`: see `nonholonomic_connection`; `basis`: E(r), None for that of the system's frame; `t`,
     `right`.
@@ -137,7 +137,7 @@ class NonholonomicConnection(eqx.Module):
 def nonholonomic_connection(
     system: System, basis: Basis | None = None, t: Time = 0.0, *, right: bool = False
 ) -> NonholonomicConnection:
-    """The nonholonomic connection ξ = −A(r) ṙ + E(r) I(r)⁻¹ p, the synthesis of the kinematic and the mechanical one.
+    """The nonholonomic connection ξ = −A(r) ṙ + E(r) I(r)⁻¹ p, which combines the kinematic and the mechanical connection.
 
     **Arguments:**
 
@@ -185,7 +185,9 @@ _INSTEAD = "Say `right=` for the other invariance, give a `basis`, or use `jaxha
 
 @compiled
 def _examined(connection, t, q):
-    """Arrays that must vanish, each with its size: of M, the constraints, their rate, and the basis, at several (g, r)."""
+    """Arrays that must vanish, each with the size of its terms: for M, the constraints, their rate and the basis, at several
+    (g, r).
+    """
     system, group = connection.system, connection.group
     f, c = group.dim, system.n_constraints
 
@@ -210,7 +212,7 @@ def _examined(connection, t, q):
 
 
 class MomentumEquations(NamedTuple):
-    """ṗ `(s,)` and r̈ `(m,)`."""
+    """The rates of the reduced equations: ṗ `(s,)` (`momentum`) and r̈ `(m,)` (`shape`)."""
 
     momentum: Momentum
     shape: ShapeCoordinates
@@ -284,7 +286,9 @@ def _body_velocity(connection, q, v):
 
 
 def _forces(connection, t, q, x, control):
-    """e(ℓ) + Q, dual to x = (ξ, ṙ): of L at fixed x, along the group as the connection's ξ has it."""
+    """The covector (F, F_I) = e(L) + Q dual to x = (ξ, ṙ), with L differentiated at fixed x; along the group, the directions
+    e are those of the connection's ξ.
+    """
     system, group = connection.system, connection.group
 
     def of_place(q):

@@ -2,7 +2,7 @@
 
     R(x, ζ, p) = 0 ,    ker ∂R = span(τ) + symmetry orbits ,    predict (x, ζ, p) + h τ ,    correct by the shortest step
 
-The parameter is an unknown like the others, so that a fold, where the branch turns back in p, is no special point.
+The parameter p is an unknown like the others, so that the method passes a fold, where the branch turns back in p.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class _Family(EquilibriumProblem):
     held: Any = None
 
     def at(self, parameter: Array) -> EquilibriumProblem:
-        """The problem at a value of the parameter."""
+        """The equilibrium problem with the parameter fixed at a value, `(1,)`."""
         p = parameter[0]
         system = self.system if self.family is None else self.family(p)
         conditions = None if self.held is None else lambda q, u: self.held(p, q, u)

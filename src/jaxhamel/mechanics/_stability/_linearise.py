@@ -96,7 +96,9 @@ def body_rates(
 def control_shift(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> tuple[Callable[..., Any], int]:
-    """`shift(δc)`, the control with its value (for prescribed motion also two rates) changed by δc; and the length of δc."""
+    """The function `shift(δc)`, which gives the control with its value (for prescribed motion also two rates) changed by δc;
+    and the length of δc.
+    """
     if control is None:
         return (lambda change: None), 0
     value, rebuild = ravel_pytree(at_state(control, t, q, u)(t))

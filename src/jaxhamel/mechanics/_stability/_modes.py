@@ -137,12 +137,12 @@ def _with_real_part(vectors):
 
 
 def eigen(A: Float[Array, "N N"]) -> tuple[Array, Array, Array]:
-    """(λ, y, x): eigenvalues, left and right eigenvectors as columns of norm 1, with derivatives of every order:
+    """Eigenvalues λ of A, and left and right eigenvectors y, x as columns of norm 1, with derivatives of every order:
 
         λ_i' = y_iᴴ A' x_i/(y_iᴴ x_i) ,    x_i' = Σ_j x_j (y_jᴴ A' x_i)/(y_jᴴ x_j)/(λ_i − λ_j) ,
 
-    without the part along x_i, and the same for y of Aᴴ. No derivative exists at a defective λ, nor of the vectors of a
-    multiple one: these terms are 0.
+    where the sum is without its part along x_i; y likewise, with Aᴴ. A defective λ and the vectors of a multiple λ have no
+    derivatives; the terms that would be infinite are then 0.
     """
     values, left, right = own_derivative(_eigen, _eigen_rule, [A], jax.eval_shape(_eigen, A))
     return values, left, right

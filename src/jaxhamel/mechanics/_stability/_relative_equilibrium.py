@@ -29,16 +29,16 @@ from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, ge
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import MotionState, near, retract, tangent_size
 
-Unknown = tuple[
-    MotionState, Float[Array, " w"]
-]  # (q, u) and the rates ζ (and a parameter, where one is followed)
+# (q, u), and the rates ζ, with the parameter as last entry if a branch is followed
+Unknown = tuple[MotionState, Float[Array, " w"]]
 
 
 class RelativeEquilibrium(eqx.Module):
     """A steady motion x(t) = Ψ_{ζt}(x).
 
-    **Fields:** `system`, `symmetry`, `control`, `t`; `q`, `u`: the state x; `rates`: ζ `(p,)`; `residual`: the largest
-    entry of f − ζ^a σ_a and of the conditions; `converged`.
+    **Fields:** `system`, `symmetry`, `control`, `t`: as given to `relative_equilibrium`; `q`, `u`: the state x; `rates`: ζ
+    `(p,)`; `residual`: the largest absolute entry of f − ζ^a σ_a and of the conditions; `converged`: whether it is small
+    enough.
     """
 
     system: System
@@ -178,7 +178,7 @@ def bound_of(tolerance: float | None, dtype) -> Scalar:
 
 
 def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array, " n+k"]:
-    """1 for the components that may change."""
+    """The mask of the components of (δ_q, u): 1 if a component may change, 0 if it stays as in the guess."""
     size = tangent_size(system)
     if free is None:
         return jnp.ones(size, dtype)
@@ -187,7 +187,7 @@ def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array,
 
 
 def moved(problem: EquilibriumProblem, unknown: Unknown, step: Array) -> Unknown:
-    """(x, w) after a step (δ_q, δ_u, δw)."""
+    """The unknowns (x, w) after a step (δ_q, δ_u, δw)."""
     x, w = unknown
     n = tangent_size(problem.system)
     return retract(problem.system, x, step[:n]), w + step[n:]
@@ -235,7 +235,7 @@ def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, 
 
 
 def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
-    """The unknowns and J; the last step starts with R below the bound."""
+    """Newton's method: the unknowns and J at the end. One more step is made after |R| has fallen below the bound."""
 
     def wanted(carry):
         _, _, residual, count = carry

@@ -199,7 +199,7 @@ def _prepare_metric(system, t, q) -> tuple[Scalar, Configuration]:
 
 
 def _check_metric(system, t, q) -> None:
-    """L = ½ v·M(q) v − V(t, q), without constraints."""
+    """Checks that L = ½ v·M(q) v − V(t, q) near q, and that the system has no constraints."""
     _check_free(system)
     check_shapes(system, t, q, only=_LAGRANGIAN)
     v, instead = jnp.zeros(system.space.dim, dtype_of(q)), "For the motion use `acceleration`."
@@ -207,7 +207,7 @@ def _check_metric(system, t, q) -> None:
 
 
 def _check_motion(system, t, q, v, control) -> None:
-    """The same, and a force Q(t, q)."""
+    """Checks the same as `_check_metric`, near the state (q, v), and that the force is Q(t, q)."""
     _check_free(system)
     check_state(system, q, v)
     check_shapes(system, t, q, control)
@@ -216,7 +216,7 @@ def _check_motion(system, t, q, v, control) -> None:
 
 
 def _check_free(system) -> None:
-    """No constraints, no prescribed motion."""
+    """Checks that the system has neither constraints nor prescribed motion."""
     why = f"The metric must be that of the whole space. {_INSTEAD}"
     check_constraint_count(system, 0, why)
     check_no_prescribed_motion(system, _EQUATIONS + ".", _INSTEAD)

@@ -2,8 +2,8 @@
 
     Ψ_s(q, u) = (Φ_s(q), u′) ,    u′ the quasi-velocity of TΦ_s v ,    σ_a = ∂Ψ_s/∂s^a |_{s=0}
 
-Φ is a symmetry if the flow of the equations of motion commutes with it, TΨ_s f = f ∘ Ψ_s: Lagrangian, forces and
-constraints may all depend on q, as long as Φ transports them.
+Φ is a symmetry if the flow of the equations of motion commutes with it, TΨ_s f = f ∘ Ψ_s. Lagrangian, forces and constraints
+may all depend on q, if Φ transports them from each q to Φ_s(q).
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class Symmetry(eqx.Module):
 def lifted(
     system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: MotionState
 ) -> MotionState:
-    """Ψ_s(q, u); unchecked."""
+    """The moved state Ψ_s(q, u); unchecked."""
     q, u = x
     v = velocity_of(system, t, q, u)
     moved, along = jax.jvp(lambda q: symmetry.action(s, q), (q,), (system.space.rate(q, v),))
