@@ -43,7 +43,7 @@ class Certificate(NamedTuple):
     optima: tuple[tuple[float, int], ...] | None = None
 
 
-MOST_DEPARTURE = 1e-3  # of the open loop from the nodes, in the tangent space, with which it still shows the plan
+MOST_DEPARTURE = 1e-3  # largest distance of the open loop from the nodes at which it still counts as the plan's motion
 
 
 class Result(NamedTuple):

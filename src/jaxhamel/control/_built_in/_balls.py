@@ -166,7 +166,7 @@ class Clearance(eqx.Module):
 
 
 class Grip(eqx.Module):
-    """(N, μ² N² − |f|²), N and f being the normal and the friction force of the ground on the ball, over its weight.
+    """(N, μ² N² − |f|²), N and f being the ground's normal and friction force on the ball divided by the ball's weight.
 
     Both are positive while the ball neither leaves the ground nor slips; `friction`: μ.
     """
@@ -217,7 +217,7 @@ def ball_obstacle(
     clear = number(obstacle) + ball.radius
 
     def parts(s):
-        """Two masses move to the axle, the third turns back against the rolling."""
+        """The masses' angles: two masses move to the axle, the third turns against the rolling."""
         aside, way = smooth_step(jnp.minimum(2.0 * s, 1.0)), smooth_step(s)
         back = -way * distance / ball.radius
         turn = 0.5 * jnp.pi * aside

@@ -112,7 +112,7 @@ def unicycle_sideways(
 
 
 def back_and_forth(s: Array, shift: Array) -> tuple[Array, Array]:
-    """A pose and (v, ω) near those of a blade that moves sideways in unit time: back, forward across, and back."""
+    """A pose and (v, ω), roughly those of a blade that moves sideways in unit time: back, forward across, and back."""
     turn = 2.0 * jnp.pi * s
     sense = jnp.where(shift < 0, -1.0, 1.0)
     pose = [sense * 0.6 * (1.0 - jnp.cos(turn)), -0.34 * jnp.abs(shift) * jnp.sin(turn), s * shift]

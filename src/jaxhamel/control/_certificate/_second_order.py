@@ -26,9 +26,7 @@ from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
 MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
-MOST_GROWTH = (
-    1e3  # of a node by the scaled controls; the square times the rounding error must be small
-)
+MOST_GROWTH = 1e3  # largest derivative of a node by the scaled controls; its square times the rounding error must be small
 ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
 
 
@@ -66,7 +64,7 @@ NOT_EXAMINED = SecondOrder("undecided", False, "curvature: undecided", examined=
 
 
 def second_order(transcription: Transcription, state: SearchState, parts: Parts) -> SecondOrder:
-    """The second-order condition at an iterate, from the derivatives there."""
+    """The second-order condition at an iterate, from the derivatives `parts` at the iterate."""
     shapes = Shapes.of(transcription)
     N = state.w.c.shape[0]
     count = N * shapes.c + shapes.p

@@ -1,4 +1,4 @@
-"""By how much a result violates its constraints, also between the collocation points, and which constraint is the worst."""
+"""Finds the constraint that a result violates most, also between the collocation points, and by how much."""
 
 from typing import Any
 

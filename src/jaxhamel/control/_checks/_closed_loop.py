@@ -38,7 +38,7 @@ def check_sampled(controller) -> None:
         _check_entries(name, getattr(controller, name), "one for each entry of the command")
     check_finite("start", controller.start)
     low, high = concrete(controller.lower), concrete(controller.upper)
-    if low is not None and high is not None and not np.all(low <= high):  # not even with NaN
+    if low is not None and high is not None and not np.all(low <= high):  # raises for NaN, too
         raise ValueError(
             f"`lower` is {inline(low)} and `upper` is {inline(high)}; no lower limit may be above its upper one. Swap them?"
         )

@@ -109,7 +109,7 @@ def _check_limit_of_states(limit: Any, filter: Any, width: int) -> None:
 
 
 def check_width(command, width: int) -> None:
-    """Checks that a command has as many entries as the estimator's window keeps of each."""
+    """Checks that a command has `width` entries, as the commands that the estimator's window stores."""
     if command.shape != (width,):
         raise ValueError(
             f"The command has shape {command.shape}, and the window of the MovingHorizonEstimator keeps {width} entries. "

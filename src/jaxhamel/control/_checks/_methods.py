@@ -37,7 +37,7 @@ def check_indirect(method) -> None:
 
 
 def check_no_control_at_end(problem) -> None:
-    """Checks that no condition concerns the control or the first time, and no cost the first time: Indirect keeps none."""
+    """Checks that no condition is on the control or the first time, and no cost on the first time: Indirect ignores them."""
     for term in problem.constraints:
         boundary = FreeInitialState | AbstractBoundaryConditions
         if isinstance(term, ControlAt | boundary) or term.at_end is False:
@@ -106,7 +106,7 @@ def check_ipopt(method, collocation) -> None:
 
 
 def imported_ipyopt(dtype) -> Any:
-    """The package ipyopt. **Raises:** `TypeError` for single precision, `ImportError` where it is absent."""
+    """The package ipyopt. **Raises:** `TypeError` for single precision, `ImportError` if it is not installed."""
     if dtype != jnp.float64:
         raise TypeError(
             f"the problem has the precision {dtype}; IPOPT computes in float64: set jax_enable_x64."

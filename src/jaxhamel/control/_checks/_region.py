@@ -1,4 +1,4 @@
-"""Checks of the grid of loops in which a controller is tried, and of the criterion for a loop that it holds."""
+"""Checks of the arguments of `region`: the grid on which it tries a controller, and its criterion for success."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The method `Collocation`."""
+"""The method `Collocation`: from one start, or from many at once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -23,7 +23,7 @@ from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-STEPS = 4  # of an eighth-order method, from a node to any time in its interval
+STEPS = 4  # steps of an eighth-order method, from a node to any time in its interval
 States = tuple[Configuration, Float[Array, "T k"]]
 
 

@@ -71,10 +71,9 @@ class PathLimit(AbstractConstraint):
 
 
 class FreeEndTime(AbstractConstraint):
-    """The last time is an unknown, lower ≤ t_N ≤ upper [s]; the other times of the mesh keep their share of the whole.
+    """The last time is an unknown, lower ≤ t_N ≤ upper [s]; the other times of the mesh keep their shares of the duration.
 
-    The problem's last time is where the search starts. `control.Collocation` solves such problems; other methods refuse
-    them.
+    The search starts from the problem's last time. `control.Collocation` solves such problems; other methods refuse them.
     """
 
     lower: Any = parameter()

@@ -95,7 +95,7 @@ class PiecewisePolynomial(AbstractCurve):
         c(t) = Σ_j ℓ_j(τ) c_ij ,    τ = (t − t_i) / (t_{i+1} − t_i) ,
 
     ℓ_j being the Lagrange basis of the collocation points τ_1 … τ_s. It may jump at the times t_i, where it has the value
-    of the interval that begins. Before the first and after the last time it keeps its value there.
+    of the interval that begins. Before the first and after the last time it is constant.
 
     - `ts`: t_i, `(N+1,)` [s]; `values`: c_ij, `(N, s, m)`, in the unit of the control; `points`: τ_j in [0, 1].
     """

@@ -30,7 +30,7 @@ from jaxhamel.simulate._solvers._base_classes import apply
 
 
 class CollocationPoint(NamedTuple):
-    """An iterate.
+    """An iterate of the search: the unknowns of the transcription, and the bases of its charts.
 
     - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`; the first base stays.
     - `X`: stages `(N, s, d)`; `c`: controls `(N, s, m)`; `p`: the end time where it is free, the free coordinates of the

@@ -1,4 +1,4 @@
-"""The method `Indirect`."""
+"""The method `Indirect`: solves Pontryagin's conditions, starting from the solution of `Collocation`."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

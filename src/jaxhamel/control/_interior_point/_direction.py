@@ -152,7 +152,7 @@ def direction(
 def _solve(
     transcription: Transcription, condensed: Condensed, barrier: Barrier, conditions, penalty
 ) -> tuple[Increments, Bool[Array, ""]]:
-    """(solution of the condensed problem, whether the problem is convex); `conditions`: the last multipliers of these."""
+    """(solution of the condensed problem, whether it is convex); `conditions`: the last multipliers of the conditions."""
     shapes, N = Shapes.of(transcription), condensed.G.shape[0]
     slope, curvature = (x.reshape(N, -1) for x in barrier)
     G, D = condensed.G, condensed.D

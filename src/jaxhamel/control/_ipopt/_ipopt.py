@@ -1,4 +1,4 @@
-"""The method `Ipopt`."""
+"""The method `Ipopt`: solves the transcription of `Collocation` by the package IPOPT."""
 
 from collections.abc import Callable
 from typing import Any

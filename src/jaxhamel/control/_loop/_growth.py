@@ -19,7 +19,7 @@ class LoopGrowth(NamedTuple):
     """The growth of small deviations along a plan, at some of its samples; from `loop_growth`.
 
     - `ts`: `(L,)` [s]; `growth`: the largest factor by which a deviation of the state grows from the start to each time;
-      `multipliers`: the largest |eigenvalue| of the loop's map over the period that begins there.
+      `multipliers`: the largest |eigenvalue| of the loop's map over the period that begins at each time.
     """
 
     ts: Float[np.ndarray, " L"]
@@ -62,7 +62,7 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
 def _parts(
     law: Regulator, ts: np.ndarray, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """E, F and K of δ_{k+1} = E δ_k + F c_{k−d}, c_k = −K δ_k, at all samples."""
+    """The matrices E, F and K of δ_{k+1} = E δ_k + F c_{k−d}, c_k = −K δ_k, at all samples."""
     A, B, K = (_at(np.asarray(law.ts), np.asarray(x), ts) for x in (*law.linear, law.gains))
     d = A.shape[1]
     both = _exponential(np.concatenate([A, B], axis=2) * period)

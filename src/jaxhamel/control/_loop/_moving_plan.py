@@ -33,7 +33,7 @@ CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central p
 def later(
     transcription: Transcription, w: CollocationPoint, duals: Duals, intervals: Scalar
 ) -> tuple[CollocationPoint, Duals]:
-    """Moves a plan and its multipliers to a mesh that begins `intervals` intervals later, where this may be a fraction.
+    """Moves a plan and its multipliers to a mesh that begins `intervals` intervals later, not necessarily a whole number.
 
     Values are linear between those of neighbouring intervals; the last ones are repeated. All intervals must have the same
     length, and all nodes must be bases.

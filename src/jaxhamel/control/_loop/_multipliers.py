@@ -37,8 +37,8 @@ def loop_multipliers(
     Small deviations die away if all |μ| < 1; otherwise they grow by the largest |μ| in each period T, and double in
     T log 2 / log |μ|.
 
-    **Arguments:** `system`, `controller`, `steps`, `route`: as for `closed_loop`; `q`, `u`: a state that the loop keeps
-    under the law's command there, at which no limit of the command binds; `t`: the time of the sample [s].
+    **Arguments:** `system`, `controller`, `steps`, `route`: as for `closed_loop`; `q`, `u`: an equilibrium under the command
+    that the law gives at it, which no limit of the command may change; `t`: the time of the sample [s].
 
     **Returns:** the multipliers, the largest first.
 

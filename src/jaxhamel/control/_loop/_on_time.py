@@ -1,4 +1,4 @@
-"""Deadlines on the clock: a law with memory whose commands come in time, whatever its computations take."""
+"""Deadlines on the clock: gives the commands of a law with memory in time, however long its computations take."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate

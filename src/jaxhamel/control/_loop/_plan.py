@@ -20,10 +20,10 @@ from jaxhamel.simulate import Trajectory
 
 
 class MotionPlan(NamedTuple):
-    """A motion to hold to: the first arguments of `regulate`.
+    """The plan that a feedback is to hold a motion to: the first arguments of `regulate`.
 
     - `system`: a system driven by its control: a `jaxhamel.MovingParts` where parts of it have a prescribed motion.
-    - `ts`: equal steps, `(N+1,)` [s]; `q`, `u`: the states there; `control`: a callable of t, θ̈ for moving parts.
+    - `ts`: equal steps, `(N+1,)` [s]; `q`, `u`: the states at `ts`; `control`: a callable of t, θ̈ for moving parts.
     """
 
     system: System

@@ -63,7 +63,7 @@ class RecedingHorizon(eqx.Module):
     - `intervals`, `degree`, `points`: of the mesh, as for `Collocation`; intervals as long as T give a control that is held.
     - `iterations`: the largest number of iterations in each sample; `first_iterations`: in the first sample.
     - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
-      there, at the state that the model predicts.
+      at that time, at the state that the model predicts.
     - `hessian`: `"gauss-newton"` (default): the Hessian of the Lagrangian is that of the costs, without the curvature of
       residuals, equations of motion and limits. An iteration then takes about a third of the time and compiles in less;
       it converges quickly where the residuals are small, as in tracking. `"exact"`: all second derivatives, for costs

@@ -45,7 +45,7 @@ class Regulator(eqx.Module):
 
         control(t, q, u) = c(t) − K(t) δ ,   δ = (local(q*(t), q), u − u*(t)) .
 
-    - `ts`: equal steps, `(N+1,)`; `q`, `u`: the plan q*, u* there, with a leading time axis; `control`: c, a callable of t.
+    - `ts`: equal steps, `(N+1,)`; `q`, `u`: the plan q*, u* at `ts`, with a leading axis; `control`: c, a callable of t.
     - `gains`: K, `(N+1, p, n+k)`; `values`: P, `(N+1, n+k, n+k)`: ½ δ·P(t) δ is the least cost from (t, δ) on, to second
       order in δ.
     - `slopes`: δ̇ of the plan at both ends of each interval, times its length, in exponential coordinates about its start,
@@ -128,7 +128,7 @@ def regulate(
     **Arguments:**
 
     - `system`: any system driven by its control; where parts of it move, a `jaxhamel.MovingParts`.
-    - `ts`: times with equal steps, `(N+1,)` [s]; `q`, `u`: the plan there, with a leading time axis, as in a `Trajectory`.
+    - `ts`: times with equal steps, `(N+1,)` [s]; `q`, `u`: the plan at `ts`, with a leading time axis, as in a `Trajectory`.
     - `control`: the plan's control, a callable of t or a constant, of p numbers.
     - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
     - `control_cost`: R, positive, `(p,)` or `(p, p)`.
@@ -190,7 +190,7 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
 
 @compiled
 def _slopes(space, h, q, rates) -> Float[Array, "N 2 d"]:
-    """h δ̇ at both ends of each interval, from (v, u̇) there: v = dexp_{−δ_q} δ̇_q, δ_q = log(q0⁻¹ q)."""
+    """h δ̇ at both ends of each interval, from the rates (v, u̇) at the ends: v = dexp_{−δ_q} δ̇_q, δ_q = log(q0⁻¹ q)."""
     n = space.dim
 
     def ends(h, before, after, start, end):

@@ -20,8 +20,8 @@ from jaxhamel.simulate._solvers._runge_kutta import step as runge_kutta_step
 
 Matrix = Float[Array, "d d"]
 TIMES_OF_RATES = 32  # times at which the rates of the closed loop are computed
-MOST_HALVINGS = 8  # parts of a step, as a power of two
-FINER_PARTS = 2.0  # times as many parts as stability needs, before the last steps (docs/performance.md#regulator)
+MOST_HALVINGS = 8  # a step has at most 2^8 parts
+FINER_PARTS = 2.0  # all but the last steps have twice the parts that stability needs (docs/performance.md#regulator)
 ENDING = 8  # steps before the end in which P may be fast because the final cost is large
 
 

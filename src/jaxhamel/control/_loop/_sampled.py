@@ -55,7 +55,7 @@ class Sampled(eqx.Module):
         check_sampled(self)
 
     def command(self, value: Array, last: Float[Array, " p"]) -> Float[Array, " p"]:
-        """The command that follows the command `last` where the law gives `value`."""
+        """The command after `last` if the law gives `value`: within the limits and the largest rate."""
         limited_rate = jnp.isfinite(self.rate)  # ∞ · period would have no derivative
         step = jnp.where(limited_rate, self.rate, 0.0) * self.period
         step = jnp.where(limited_rate, step, jnp.inf).astype(last.dtype)

@@ -57,7 +57,7 @@ class GradientDescent(AbstractManyStarts):
         return jnp.dot(r, r) / 2
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
-        """The descent from p."""
+        """Sets up the descent from the free parameters p."""
         return _Search(self, problem, p)
 
 

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float
 
 
 class Iterate(NamedTuple):
-    """A point with its quadratic model, and the candidate that the step from there leads to."""
+    """A point with its quadratic model, and the candidate to which the step from this point leads."""
 
     point: Any
     model: Any

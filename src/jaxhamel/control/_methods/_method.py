@@ -21,7 +21,7 @@ class AbstractControlSearch(AbstractSearch):
 
     @abstractmethod
     def found(self) -> tuple[Float[Array, " P"], float, float]:
-        """The best parameters, the cost there, and the norm of its gradient."""
+        """The best parameters, their cost, and the norm of the cost's gradient."""
 
     def nodes(self) -> tuple[States, float] | None:
         """For a method whose unknowns include the states at the problem's times: these states, and the largest jump of the
@@ -35,7 +35,7 @@ class AbstractMethod(eqx.Module):
 
     @abstractmethod
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
-        """The search from the free parameters p."""
+        """Sets up the search from the free parameters p."""
 
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem.

@@ -80,7 +80,7 @@ class MultipleShooting(AbstractManyStarts):
         check_route(self.route, ROUTES)
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
-        """The search from p."""
+        """Sets up the search from the free parameters p."""
         return _Search(self, problem, p)
 
     def shooting(self) -> Shooting:
@@ -179,8 +179,8 @@ class _Search(AbstractControlSearch):
             return jnp.asarray(x, problem.u0.dtype)
 
         self.eps = float(jnp.finfo(problem.u0.dtype).eps)
-        # In single precision a larger σDᵀD drowns H in rounding: with the value 1e6 of double precision, the cost was eight
-        # times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
+        # In single precision H is lost in the rounding of a larger σDᵀD: with the value 1e6 of double precision, the cost
+        # was eight times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
 
         def start(p):

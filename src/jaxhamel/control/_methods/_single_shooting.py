@@ -63,7 +63,7 @@ def residual(
 
 
 def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
-    """Quadrature weights over all intervals; those at shared ends are added."""
+    """Quadrature weights over all intervals; at a time that two intervals share, both weights are added."""
     each = lengths[:, None] * jnp.asarray(quadrature(samples), lengths.dtype)[None, :]
     whole = jnp.append(each[:, :-1].ravel(), each[-1, -1])
     return whole.at[samples:-1:samples].add(each[:-1, -1])
@@ -96,14 +96,14 @@ class SingleShooting(AbstractMethod):
         check_least_squares(self)
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
-        """The search from p."""
+        """Sets up the search from the free parameters p."""
         # `max_steps` is no part of the program: another value does not recompile
         method = eqx.tree_at(lambda m: m.max_steps, self, 0)
         return _Search(_LeastSquares(method, problem, p), self.max_steps)
 
 
 class _Search(Stepwise, AbstractControlSearch):
-    """The steps of the solver; the gradient is known at the end only."""
+    """The search by the least-squares solver; the gradient is known at its end only."""
 
     def found(self) -> tuple[Float[Array, " P"], float, float]:
         p, (cost, gradient_norm) = self.end

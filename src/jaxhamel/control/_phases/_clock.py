@@ -13,7 +13,7 @@ from jaxhamel.mechanics._acceleration import motion
 
 
 class Together(eqx.Module):
-    """The phases of a motion side by side: the state of phase k is that at its time t_k(s) = b_k + s T_k,
+    """The phases of a motion side by side: at the clock time s, phase k has the state of its own time t_k(s) = b_k + s T_k,
 
         dx_k/ds = T_k f_k(t_k, x_k, c_k) ,     b_1 = begin ,   b_{k+1} = b_k + T_k .
 

@@ -22,7 +22,7 @@ def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
     Speed and its first two derivatives are continuous.
     """
     t = jnp.asarray(t, dtype=period.dtype)
-    # Selected by `where`: at its ends the derivative of a clip is the mean of both sides.
+    # `where` instead of a clip: the derivative of a clip at its ends is the mean of both sides
     x = t / jnp.where(ramp > 0, ramp, 1.0)
     started = ramp * x**4 * (2.5 + x * (x - 3.0))
     gone = jnp.where(t >= ramp, t - ramp / 2, jnp.where(t > 0, started, 0.0))

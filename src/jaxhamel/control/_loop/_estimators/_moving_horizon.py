@@ -1,4 +1,4 @@
-"""An estimator that fits the states at the latest observations to all of these at once, on the group."""
+"""A moving-horizon estimator on the group: fits the latest states to the latest observations, all at once."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

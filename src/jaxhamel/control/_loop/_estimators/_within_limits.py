@@ -24,7 +24,7 @@ TO_BORDER = 0.995  # the longest step, as a share of the way to the nearest limi
 
 
 class Inequalities(NamedTuple):
-    """A_i δ_i + b_i ≥ 0; rows of A that are 0, with b = 1, limit nothing."""
+    """The inequalities A_i δ_i + b_i ≥ 0; a row with A = 0 and b = 1 stands for a limit without a bound."""
 
     A: Float[Array, "N l m"]
     b: Float[Array, "N l"]

@@ -56,7 +56,7 @@ class Lane(eqx.Module):
         return cls(layout, shared, structure, others), layout.columns(own)
 
     def parts(self, mine: Columns) -> tuple[Any, ...]:
-        """System, initial state and controller of a trajectory with these numbers."""
+        """System, initial state and controller of the trajectory whose own numbers are `mine`."""
         own = iter(self.own.entries(mine))
         leaves = [next(own) if x is None else x for x in self.shared]
         return eqx.combine(jax.tree.unflatten(self.structure, leaves), self.others)

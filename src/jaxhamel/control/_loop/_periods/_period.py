@@ -107,7 +107,7 @@ def after_steps(rate, unit, y, dtype, plan: Periods):
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """(the law's arguments after t, the estimator's belief); the sensors measure under the command before the sample."""
+    """(the law's arguments after t, the estimator's belief); the sensors measure while the previous command still acts."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
