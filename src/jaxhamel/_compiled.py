@@ -201,7 +201,7 @@ _ADVICE = (
 
 
 def _place(function: Any) -> str | None:
-    """A sentence's subject for a function of the user's, with its line, or for an object by its class; None for others."""
+    """Text that names a function of the user's with its line, or an object by the user's class; None for all others."""
     code = getattr(function, "__code__", None)
     if isinstance(code, types.CodeType) and is_users(function):
         return (

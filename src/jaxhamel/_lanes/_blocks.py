@@ -26,7 +26,7 @@ OfArrays = Callable[[Sequence[Any], Sequence[int | None], int], list]
 
 
 class Block(NamedTuple):
-    """An operation on arrays, and the nodes of its operands and results, which are inputs of the graph."""
+    """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph."""
 
     run: OfArrays
     operands: list[Nodes]

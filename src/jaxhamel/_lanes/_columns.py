@@ -34,7 +34,7 @@ class ColumnLayout(eqx.Module):
         return sum(map(math.prod, self.shapes))
 
     def columns(self, batch: Any) -> Columns:
-        """Arrays `(B, …)` as vectors `(B,)`, one for each number of an entry."""
+        """Splits arrays `(B, …)` into vectors `(B,)`, one for each number of an entry."""
         flat = (jnp.reshape(x, (len(x), math.prod(x.shape[1:]))) for x in jax.tree.leaves(batch))
         return tuple(x[:, i] for x in flat for i in range(x.shape[1]))
 
@@ -86,7 +86,7 @@ def lanes_for(size: int, itemsize: int) -> int:
 
 
 def spare_lanes(columns: Columns) -> int:
-    """The number of lanes to add; none with several devices, because the axis may be sharded."""
+    """The number of lanes to add; 0 with several devices, because the axis may be sharded."""
     size = len(columns[0])
     more = lanes_for(size, columns[0].dtype.itemsize) - size
     return 0 if jax.device_count() > 1 or is_described() else more

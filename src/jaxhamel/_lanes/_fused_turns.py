@@ -135,7 +135,7 @@ class NotTaken(Exception):
 
 
 def _run_turn(turn: WrittenTurn, values: list) -> list:
-    """One turn: the look-ups, the fusion, and the equations that are not written out."""
+    """Runs one turn: the look-ups, the fusion, and the equations that are not written out."""
     known = turn.start(values)
     _run_each(turn.early, known)
     found = _in_one_fusion(turn.program, [known[v] for v in turn.given])

@@ -69,7 +69,7 @@ def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
 
 
 def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same operations without calls of other functions."""
+    """The same program with the operations of called functions in place of the calls."""
     return jax.make_jaxpr(lambda *values: _evaluated(closed.jaxpr, closed.consts, values))(
         *closed.in_avals
     )
@@ -132,7 +132,7 @@ def _variables(atoms: Iterable[Any]) -> set[Any]:
 
 
 def _reads(jaxpr, tables: set[Any]) -> set[int]:
-    """The equations that read tables."""
+    """The indices of the equations that read tables."""
     return {
         i
         for i, equation in enumerate(jaxpr.eqns)

@@ -63,7 +63,7 @@ def in_equal_steps(
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
-    """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, up to the last of `ts` that was reached."""
+    """Computes the `Trajectory` that `jax.vmap` of `jaxhamel.simulate` gives; `t_end` is the last of `ts` reached."""
     method = method_on(members.space, diffrax.Tsit5() if solver is None else solver)
     plan = Plan.of(ts, dt, method, None, None)
     taken = np.cumsum([0, *plan.counts])

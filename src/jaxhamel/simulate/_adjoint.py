@@ -93,11 +93,11 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
 
     def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs in the form in which those with a tangent are counted."""
+        """The loop's inputs as the leaves by which this adjoint counts the numbers that carry a tangent."""
         return inputs
 
     def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs in the form that the loop needs."""
+        """The loop's inputs as diffrax' loop takes them: the inverse of `taken_apart`."""
         return inputs
 
 
@@ -116,7 +116,7 @@ def _without_closures(terms, t0, y0, args):
 
 
 def _saving_without_closures(saveat, state, args):
-    """`SaveAt(fn=…)` with its closed-over values as explicit inputs; diffrax puts the direction of time there."""
+    """`SaveAt(fn=…)` with its closed-over values, of which diffrax' direction of time is one, as explicit inputs."""
 
     def converted(sub):
         if not isinstance(sub, diffrax.SubSaveAt) or getattr(sub.fn, "__closure__", None) is None:

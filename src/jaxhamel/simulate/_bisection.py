@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 
 class Bracket(eqx.Module):
-    """The event lies in (lower, upper], bisected down to `width`; `rises`: the function is positive at the step's end."""
+    """The interval (lower, upper] with the event, bisected down to `width`; `rises`: the function > 0 at the step's end."""
 
     lower: Float[Array, ""]
     upper: Float[Array, ""]

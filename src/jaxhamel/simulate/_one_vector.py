@@ -52,7 +52,7 @@ class OfVector(eqx.Module):
 
 
 class OfParts(AutoAdjoint):
-    """`AutoAdjoint` for a state stored as one vector; it counts inputs by the original leaves that carry a tangent."""
+    """`AutoAdjoint` for a state stored as one vector; of the initial state it counts the leaves of (q, u) with a tangent."""
 
     y0: Any = None
     layout: VectorLayout | None = None

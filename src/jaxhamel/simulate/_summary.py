@@ -20,7 +20,7 @@ GROWN = 100.0
 
 
 def summary(trajectory) -> str:
-    """One line for the system and the time span, and one for each conserved quantity."""
+    """The lines of the summary: the system, time span, steps and result, and the drift of conserved quantities."""
     if np.ndim(trajectory.succeeded):
         return _summary_of_many(trajectory)
     rows = [_span(trajectory), _steps(trajectory), ("result", _result(trajectory))]

@@ -95,7 +95,7 @@ def _jvp(primals, tangents, *, forward, transpose, n, out):
 
 
 def _along_parameters(program, moving, parameters, x, along, out):
-    """The derivative by the parameters, ∂forward(p, x)/∂p · ṗ, as a linear map in ṗ with its transpose."""
+    """The derivative with respect to the parameters, ∂forward(p, x)/∂p · ṗ, as a linear map of ṗ with its transpose."""
     n = len(parameters)
 
     def partial(function, given):

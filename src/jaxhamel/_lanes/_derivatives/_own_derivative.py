@@ -130,7 +130,7 @@ def _jvp(primals, tangents, *, function, rule, out):
 
 
 def moves(tangent: Any) -> bool:
-    """Whether a tangent is not known to be zero."""
+    """Whether a tangent may be nonzero: JAX does not know it to be zero, and its value is not an integer or Boolean."""
     return not isinstance(tangent, ad.Zero) and jnp.issubdtype(
         jnp.result_type(tangent), jnp.inexact
     )

@@ -76,7 +76,7 @@ def _plain(*values, closed, fixed):
 
 
 def _divided(values, closed, fixed: int):
-    """Splits the inputs into fixed values, x and ȳ."""
+    """Splits the inputs of the primitive into values that the function captures, x and ȳ."""
     n = len(closed.in_avals)
     return values[:fixed], values[fixed:n], values[n:]
 

@@ -140,12 +140,12 @@ def scalar(node) -> Primitive | None:
 
 
 def broadcast(node, operands: list[Any]) -> list[Any]:
-    """The operands, vectors and scalars, as the node's primitive takes them: most broadcast scalars themselves."""
+    """The operands, vectors and scalars, as the node's primitive accepts them: most primitives broadcast scalars."""
     return in_one_shape(node, operands) if node.batched else operands
 
 
 def in_one_shape(node, operands: list[Any]) -> list[Any]:
-    """The operands of any node, scalars and arrays of one shape, as its primitive takes them."""
+    """The operands of a node, scalars and arrays of one shape, broadcast if its primitive does not broadcast scalars."""
     if not SCALARS[node.primitive.name].spread:
         return operands
     shape = next((np.shape(x) for x in operands if np.ndim(x)), ())

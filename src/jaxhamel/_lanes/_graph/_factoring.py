@@ -25,7 +25,7 @@ Term = tuple[int, tuple[int, ...]]
 def factored(
     graph: Graph, inputs: list[int], ends: list[int], collect: bool = True
 ) -> tuple[Graph, dict[int, int]]:
-    """The same program with fewer operations, and the places of the old nodes in the new graph.
+    """The same program with fewer operations, as a new graph, and a dictionary from old nodes to their new ones.
 
     `collect`: whether lane-independent factors are collected from nested products, too.
     """

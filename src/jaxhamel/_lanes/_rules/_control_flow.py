@@ -24,7 +24,7 @@ MOST_TURNS = 1_000
 
 
 def _call(program: str, **more) -> Primitive:
-    """The record of a primitive that only calls another program: the value of its parameter `program`."""
+    """The record of a primitive that only calls a program: `program` names the parameter that holds it."""
 
     def rule(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
         return interpret(graph, _closed(equation.params[program]), list(operands))
@@ -107,7 +107,7 @@ def _differs(graph: Graph, which: int, i: int) -> Nodes:
 
 
 def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
-    """The default branch of `lax.platform_dependent`, which is right on every platform."""
+    """The rule for `lax.platform_dependent`: the index of its default branch, which is right on every platform."""
     del interpret
     platforms = list(equation.params["platforms"])
     if None not in platforms:

@@ -157,9 +157,9 @@ def _longest(graph: Graph, matrix: Nodes) -> int:
 
 
 def _in_a_loop(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:
-    """The solution as an operation on arrays, which reads the lower triangle of M row by row.
+    """The solution as a block of the graph, which is computed by a loop over the rows of M's lower triangle.
 
-    **Raises:** `TooLarge` where there may be no such operation.
+    **Raises:** `TooLarge` if the graph takes no blocks.
     """
     if not graph.takes_blocks:
         raise TooLarge(f"the primitive `{SYMMETRIC_SOLVE}` of {len(matrix)} rows")

@@ -32,7 +32,7 @@ def _of_linear_map(equation) -> list[Any]:
 
 
 def _program(jitted: Callable, *given) -> list[Any]:
-    """The jaxpr of a function. A lambda calls it: JAX would name an object without a name by printing it with its jaxprs."""
+    """The jaxpr of a function, traced inside a lambda: JAX prints a callable that has no name, here with all its jaxprs."""
     return [jax.make_jaxpr(lambda *values: jitted(*values))(*given).jaxpr]
 
 

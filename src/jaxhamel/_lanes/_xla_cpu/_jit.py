@@ -68,7 +68,7 @@ _OUTERMOST: WeakKeyDictionary[Callable, Callable[[], Callable]] = WeakKeyDiction
 
 
 def outermost(run: Callable) -> Callable:
-    """The function made by `compiled` that a function made by `jit` calls where no trace is under way."""
+    """The function made by `compiled` that `run`, a function made by `jit`, calls if no trace is under way."""
     return _OUTERMOST[run]()
 
 

@@ -115,7 +115,7 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: SteppedMotion, ts: Float[Array, " T"], pair: Pair, limits: StepLimits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """Integrates all trajectories: states at two or more times `ts`, NaN after a trajectory's end; and the ends."""
+    """Integrates all trajectories; returns their states at two or more times `ts`, NaN after an early end, and the ends."""
     shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])

@@ -149,7 +149,8 @@ def adaptive_paths(
 ) -> Paths:
     """Integrates the members in lanes, with first derivatives in lanes as well.
 
-    Further derivatives, derivatives by times, and ensembles of few members are left to diffrax under `jax.vmap`."""
+    Further derivatives, derivatives with respect to times, and ensembles of few members are left to diffrax under
+    `jax.vmap`."""
     arrays, fixed = eqx.partition((members, ts, asked), eqx.is_array)
     pair = embedded_pair(asked.solver)
 

@@ -60,7 +60,7 @@ def check_distribution(name, parameters, known) -> None:
 
 
 def _numbers_of(key, value):
-    """The value as an array of real numbers."""
+    """Checks that a parameter consists of real numbers, and returns it as an array."""
     check_outside(key, value)
     try:
         check_real(key, value)

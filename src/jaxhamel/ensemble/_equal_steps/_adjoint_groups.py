@@ -105,7 +105,7 @@ class _Stages(NamedTuple):
 
 
 def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
-    """The coefficients of a group, and Ȳ of the stage after it."""
+    """The coefficients of a group, and the cotangents Ȳ of later stages, combined into one column for each number."""
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)

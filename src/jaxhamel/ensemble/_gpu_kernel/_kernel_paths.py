@@ -68,7 +68,7 @@ class KernelPaths(NamedTuple):
         return cls(f._replace(shared=[]), N._replace(shared=[]), plan, how), values
 
     def __call__(self, values: Values) -> list[Float[Array, "T B"]]:
-        """Integrates the motion: the entries of its states at `ts`."""
+        """Integrates the motion; returns its states at `ts`, one array `(T, B)` for each number of a state."""
         run = jax.custom_jvp(self._states)
         run.defjvp(self._jvp)
         return list(run(values))

@@ -104,7 +104,7 @@ def _aval(variable: Any) -> str:
 
 
 def _called(equation: Any, params: Mapping[str, Any]) -> Iterator[Any]:
-    """The programs that an operation calls; for the package's own operations, the traced function in their place."""
+    """The programs that an operation calls; for an operation of this package the jaxpr of the function that computes it."""
     primitive = equation.primitive
     if primitive.name.startswith("jaxhamel_"):
         run = partial(primitive.impl, **equation.params)

@@ -149,7 +149,7 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
 
 
 def with_scan_kind(solver, scan_kind):
-    """The method (or the wrapped one) with this kind of loop over its stages."""
+    """The method, or the one in a `HalfSolver`, with this kind of loop over its stages; unchanged if it has a kind."""
     if isinstance(solver, diffrax.HalfSolver):
         return diffrax.HalfSolver(with_scan_kind(solver.solver, scan_kind))
     if getattr(solver, "scan_kind", "none of its own") is not None:

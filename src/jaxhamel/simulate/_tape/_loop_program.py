@@ -165,7 +165,7 @@ def dense(bars: Any, like: Any) -> Any:
 
 
 def replaced(values: list, places: list[int], new: list) -> list:
-    """The values with new ones at these places."""
+    """A copy of the list with `new` values at the indices `places`."""
     found = list(values)
     for i, value in zip(places, new, strict=True):
         found[i] = value
