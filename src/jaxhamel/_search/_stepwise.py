@@ -39,7 +39,7 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def function(self, y: Float[Array, " P"]) -> tuple[Any, Array]:
-        """The value that the solver minimises, and the cost."""
+        """(the value that the solver minimises, the cost) at the point `y`."""
 
     @abstractmethod
     def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:

@@ -59,7 +59,7 @@ def _again(
 
 
 def _largest(arrays: tuple[Any, Any]) -> float:
-    """The largest absolute value."""
+    """The largest absolute value of all entries."""
     return max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in arrays)
 
 

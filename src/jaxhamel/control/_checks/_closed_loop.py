@@ -208,7 +208,7 @@ def _measured_numbers(sensors, at) -> int:
 
 
 def _check_measurement(i: int, value) -> int:
-    """The number of entries of one measurement."""
+    """Checks the value of one measurement; returns the number of its entries."""
     shape = getattr(value, "shape", () if isinstance(value, int | float) else None)
     if shape is None or len(shape) > 1:
         got = f"{described(value)}" if shape is None else f"an array of shape {shape}"

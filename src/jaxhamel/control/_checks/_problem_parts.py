@@ -44,7 +44,7 @@ def check_scalar(name: str, function: Callable[..., Any], *at: Any) -> None:
 
 
 def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...], way: str = "") -> Any:
-    """The shape and dtype of the function's value."""
+    """Checks that a function can be called and gives a floating-point array; returns the array's shape and dtype."""
     way = way or WAYS[len(at)]
     if not callable_with(function, len(at)):
         raise TypeError(f"{name} cannot be called as {way}; write it as a function of these.")

@@ -50,7 +50,7 @@ class PathLimit(AbstractConstraint):
 
     @property
     def label(self) -> str:
-        """The name, or that of the function."""
+        """The limit's name or, without one, the name of its function."""
         return self.name or getattr(self.function, "__name__", type(self.function).__name__)
 
     @property

@@ -32,7 +32,7 @@ class AbstractScalarCost(AbstractCost):
     def value(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Scalar:
-        """w · function."""
+        """The value of the cost, w · function."""
         return jnp.reshape(self.weight * self.function(t, q, u, control), ())
 
 

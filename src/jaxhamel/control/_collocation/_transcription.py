@@ -166,12 +166,12 @@ class Transcription(eqx.Module):
         return h * self._rate(at, xi)
 
     def _rate(self, at: tuple[Any, ...], xi: Float[Array, " n"]) -> Float[Array, " d"]:
-        """f = (dexp⁻¹_{−ξ} v, u̇)."""
+        """The rate f = (dexp⁻¹_{−ξ} v, u̇) of the state in its chart."""
         v, u_dot = motion(*at)
         return jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
-        """The functions of all path limits."""
+        """The values of the functions of all path limits."""
         at, _, _ = self.place(interval, share, y)
         parts = [x.residual(*at) for x in self.limits]
         return jnp.concatenate([jnp.zeros(0, y.dtype), *parts])
@@ -217,7 +217,7 @@ class Transcription(eqx.Module):
         return y[: s * m].reshape(s, m), y[s * m :]
 
     def constants(self, name: str) -> Array:
-        """A row or matrix of the rule as an array."""
+        """The numbers `name` of the rule as an array."""
         return jnp.asarray(np.asarray(getattr(self.rule, name)), self.shares.dtype)
 
 

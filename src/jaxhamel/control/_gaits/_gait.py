@@ -91,7 +91,7 @@ class GaitProblem(eqx.Module):
         return eqx.tree_at(harmonics, curve, (curve.cosine * scale, curve.sine * scale))
 
     def displacement(self, curve: FourierSeries) -> Configuration:
-        """g after `cycles` cycles."""
+        """The displacement g after `cycles` cycles."""
         options = {"period": curve.period, "cycles": self.cycles, "steps": self.steps}
         return gait_displacement(self.mechanism, curve, self.space, **options)
 
@@ -107,11 +107,11 @@ class GaitProblem(eqx.Module):
         return self.reached(curve)[1]
 
     def length_of(self, curve: FourierSeries) -> Scalar:
-        """∮ |dr| of one cycle."""
+        """The length ∮ |dr| of one cycle."""
         return self._around(curve, lambda r, rdot: _norm(rdot))
 
     def effort_of(self, curve: FourierSeries) -> Scalar:
-        """∮ c(r, ṙ) dt of one cycle; default ∮ ṙ·ṙ dt."""
+        """The effort ∮ c(r, ṙ) dt of one cycle; default ∮ ṙ·ṙ dt."""
         return self._around(curve, self.effort or (lambda r, rdot: jnp.dot(rdot, rdot)))
 
     def cost(self, p: Float[Array, " P"]) -> Scalar:

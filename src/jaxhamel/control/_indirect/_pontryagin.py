@@ -42,7 +42,7 @@ def hamiltonian(
     c: Float[Array, " m"],
     costate: Float[Array, " n+k"],
 ) -> Scalar:
-    """H = ½|r|² + g + λ·(v, u̇)."""
+    """The control Hamiltonian H = ½|r|² + g + λ·(v, u̇)."""
     rate, cost = rates_and_cost(problem, t, q, u, c)
     return cost + jnp.dot(costate, rate)
 
@@ -71,7 +71,7 @@ def optimal_control(
 def control_hessian(
     problem: ControlProblem, t: Time, q: Any, u: Any, c: Array, costate: Array
 ) -> Float[Array, "m m"]:
-    """∂²H/∂c²."""
+    """The Hessian ∂²H/∂c² of the control Hamiltonian."""
     return jax.hessian(lambda c: hamiltonian(problem, t, q, u, c, costate))(c)
 
 

@@ -30,7 +30,7 @@ STUCK = 5  # a search ends after this many successive steps of the shortest leng
 
 
 class HistoryRow(NamedTuple):
-    """One iteration in the history."""
+    """The numbers of one iteration in the history."""
 
     cost: Scalar
     gradient_norm: Scalar

@@ -42,7 +42,7 @@ class Factored(NamedTuple):
     - `moves`, `costates`: the responses of (δ, c) and of the costates to unit multipliers of the conditions and to unit
       parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
     - `S`, `T`: Cholesky's factors of S + C T₀⁻¹ Cᵀ and of T₀, with the roots of their diagonals.
-    - `C`: the conditions' change by p; `across`: T₀⁻¹ Cᵀ.
+    - `C`: the derivative of the conditions by p; `across`: T₀⁻¹ Cᵀ.
     """
 
     recursion: Recursion

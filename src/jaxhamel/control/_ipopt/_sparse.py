@@ -173,7 +173,7 @@ def derivatives_at(
 
 
 def _gradient(transcription: Transcription, w: CollocationPoint, parts: Parts) -> Array:
-    """∂J/∂z."""
+    """The gradient ∂J/∂z of the cost."""
     d, m = transcription.size, transcription.n_controls
     of_points = parts.points.gradient
     s = w.X.shape[1]

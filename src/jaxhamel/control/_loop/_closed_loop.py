@@ -95,7 +95,7 @@ def compile_loop(*given: Any, **options: Any) -> None:
 def _run_with(
     system: Any, q0: Any, u0: Any, controller: Any, samples: int, t0: Any, steps: int, key: Any, in_axes: Any, route: Any
 ):  # fmt: skip
-    """The arguments of `_run`, checked."""
+    """Checks the arguments of `closed_loop`, and converts them to those of `_run`."""
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: lists_as_arrays(part) for name, part in given.items()}

@@ -89,7 +89,7 @@ def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> 
 
 @compiled
 def _driven(driven: MovingParts, ts, q, u, curve):
-    """States with θ and θ̇, and θ̈ of the curve."""
+    """(q, u) with θ and θ̇ as parts of the state, and the control θ̈, of a motion with a prescribed curve θ(t)."""
 
     def state(t, q, u):
         return driven.state(q, u, curve(t), rate(curve, t))

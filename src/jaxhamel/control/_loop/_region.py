@@ -38,7 +38,7 @@ class Region(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of the grid that is held."""
+        """The share of the grid's points at which the loop holds."""
         return float(np.mean(self.held))
 
 

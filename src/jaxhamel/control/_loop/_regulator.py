@@ -35,7 +35,7 @@ class Correction(eqx.Module):
     space: AbstractSpace
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
-        """c − K δ."""
+        """The command c − K δ."""
         error = jnp.concatenate([self.space.local(self.q, q), u - self.u])
         return self.control - self.gains @ error
 
@@ -71,7 +71,7 @@ class Regulator(eqx.Module):
     lead: Any = parameter(default=0.0)
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
-        """c(t + lead) − K(t) δ."""
+        """The command c(t + lead) − K(t) δ."""
         return self.at(t)(t, q, u)
 
     def at(self, t: Time) -> "Correction":
@@ -80,7 +80,7 @@ class Regulator(eqx.Module):
         return Correction(q, u, self.control(self._acting(t)), gains, self.space)
 
     def _acting(self, t: Time) -> Scalar:
-        """t + lead, but not beyond the plan's end."""
+        """The time t + lead at which c is read, at most the plan's end."""
         t = jnp.asarray(t, self.ts.dtype)
         return jnp.maximum(t, jnp.minimum(t + self.lead.astype(t.dtype), self.ts[-1]))
 

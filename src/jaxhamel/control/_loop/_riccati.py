@@ -196,7 +196,7 @@ def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
 
 
 def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
-    """The quadratic through values at 0, ½ and 1, at s."""
+    """The value at s of the quadratic through the values `x` at 0, ½ and 1."""
     return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
 
 

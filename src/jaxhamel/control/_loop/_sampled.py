@@ -126,6 +126,6 @@ class Held(eqx.Module):
         check_held(self)
 
     def __call__(self, t: ArrayLike) -> Float[Array, " p"]:
-        """The command at t; the first and the last one outside."""
+        """The command at t; before the first period the first command, after the last period the last."""
         place = jnp.floor((t - self.first) / self.period + 1e-6).astype(int)
         return self.commands[jnp.clip(place, 0, self.commands.shape[0] - 1)]

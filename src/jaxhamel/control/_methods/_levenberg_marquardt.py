@@ -137,5 +137,5 @@ def _regular(S):
 
 
 def stationarity(model, y) -> Float[Array, ""]:
-    """|g + Dᵀy|, the gradient of the Lagrangian."""
+    """|g + Dᵀy|, the norm of the Lagrangian's gradient."""
     return jnp.linalg.norm(model.g + model.D.T @ y)

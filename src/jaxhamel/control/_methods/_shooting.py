@@ -118,7 +118,7 @@ class Shooting(eqx.Module):
         return jnp.concatenate([gaps.ravel(), conditions(problem, _last(point), point.p)])
 
     def model(self, problem: ControlProblem, grid: Grid, point: Point) -> QuadraticModel:
-        """Cost, conditions and their derivatives."""
+        """The quadratic model at a point: cost, conditions and their derivatives."""
         blocks = jax.vmap(lambda *args: self._interval(problem, point.p, *args))(
             grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:]
         )
@@ -178,7 +178,7 @@ _NEWTON_COTES = {
 
 
 def _neighbours(point: Point):
-    """Nodes 0 … N−1 and 1 … N."""
+    """(nodes 0 … N−1, nodes 1 … N): the starts and the ends of all intervals."""
     x = (point.q, point.u)
     return jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
 

@@ -49,7 +49,7 @@ class Together(eqx.Module):
         return q[first], jnp.zeros(0, dtype)
 
     def part(self, k: int, c: Float[Array, " m"]) -> Float[Array, " m_k"]:
-        """The control's value in one phase."""
+        """The entries of the control's value c that belong to phase k."""
         ends = tuple(accumulate(self.controls))
         return c[ends[k] - self.controls[k] : ends[k]]
 

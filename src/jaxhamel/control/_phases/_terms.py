@@ -166,7 +166,7 @@ SCALAR_COSTS = {
 
 
 def cost_of_phase(cost: Any, k: int) -> Any:
-    """A cost of phase k as one of all phases."""
+    """Converts a cost of phase k to a cost of the problem of all phases."""
     for kind, wrapped in SCALAR_COSTS.items():
         if isinstance(cost, kind):
             return wrapped(cost.function, cost.weight, k)
@@ -174,7 +174,7 @@ def cost_of_phase(cost: Any, k: int) -> Any:
 
 
 def constraint_of_phase(term: Any, k: int, begin: Any) -> Any:
-    """A constraint of phase k as one of all phases; `begin` is the first time on the phase's own clock."""
+    """Converts a constraint of phase k to one of the problem of all phases; `begin`: the first of the phase's own `ts`."""
     named = getattr(term, "label", getattr(term, "name", type(term).__name__))
     name = f"{named}, phase {k + 1}"
     if isinstance(term, FreeEndTime):

@@ -28,7 +28,7 @@ EndState = tuple[Configuration, QuasiVelocity]
 
 
 def chosen(which: Chosen, count: int) -> tuple[int, ...]:
-    """The chosen coordinates among `count`."""
+    """The indices of the chosen coordinates among `count`; `which`: True: all, False: none, or the indices."""
     if isinstance(which, bool):
         return tuple(range(count)) if which else ()
     return tuple(int(i) for i in which)

@@ -40,13 +40,13 @@ def _as_configuration(q):
 
 
 def rate(control: Callable[..., Any], t: Time) -> Array:
-    """θ̇(t)."""
+    """The derivative θ̇(t) of a control by time."""
     t = jnp.asarray(t)
     return jax.jvp(control, (t,), (jnp.ones_like(t),))[1]
 
 
 def second_rate(control: Callable[..., Any], t: Time) -> Array:
-    """θ̈(t)."""
+    """The second derivative θ̈(t) of a control by time."""
     return rate(lambda t: rate(control, t), t)
 
 
@@ -59,13 +59,13 @@ class AbstractCost(eqx.Module):
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " r"]:
-        """r(t), under the integral."""
+        """The residual r(t) under the integral."""
         return jnp.zeros(0, u.dtype)
 
     def final(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " r"]:
-        """r_end, at the last time."""
+        """The residual r_end at the last time."""
         return jnp.zeros(0, u.dtype)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
@@ -92,7 +92,7 @@ class Tracking(AbstractCost):
         check_callable("output", self.output, "q -> (d,)")
 
     def error(self, t: Time, q: Configuration) -> Array:
-        """output(q) − path(t)."""
+        """The tracking error, output(q) − path(t)."""
         return self.output(q) - self.path(t)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
@@ -302,7 +302,7 @@ def final_residual(costs, system: System, t, q, u, control: Control) -> Float[Ar
 def constraint_residual(
     constraints, at_end: bool, system: System, t, q, u, control: Control
 ) -> Float[Array, " r"]:
-    """All constraints at the first or at the last time, concatenated."""
+    """The residuals of all constraints at the first or at the last time, concatenated."""
     chosen = [c for c in constraints if c.at_end == at_end]
     parts = [c.residual(system, t, q, u, control) for c in chosen]
     return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])

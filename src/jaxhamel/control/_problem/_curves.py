@@ -126,7 +126,7 @@ class Spline(AbstractCurve):
 
     @property
     def n_segments(self) -> int:
-        """J − d."""
+        """The number of segments, J − d."""
         return self.coefficients.shape[0] - self.degree
 
     def __call__(self, t: Time) -> Float[Array, " n"]:
@@ -242,7 +242,7 @@ def _horner(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array
 
 
 def _collocation(ts, n_coefficients: int, degree: int) -> Float[np.ndarray, "T J"]:
-    """Basis functions at the times, on the host."""
+    """The values of all basis functions at the times, computed on the host."""
     n_segments = n_coefficients - degree
     x = (ts - ts[0]) / (ts[-1] - ts[0]) * n_segments
     segment = np.clip(np.floor(x), 0, n_segments - 1).astype(int)

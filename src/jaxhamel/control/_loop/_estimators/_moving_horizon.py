@@ -84,8 +84,8 @@ class MovingHorizonEstimator(eqx.Module):
     - `window`: N, the number of samples.
     - `iterations`: Gauss–Newton steps in each sample; they start from the estimates of the sample before.
     - `n_controls`: p, the number of entries of a command; None if the system defines it.
-    - `limits`: `PathLimit`s of the states, called with the command under which the observation was made. A limit that the
-      noise and the equations do not allow to be met is exceeded, by the `violation` of the window.
+    - `limits`: `PathLimit`s of the states, called with the command under which the observation was made. If the equations
+      leave no states within the limits, the window's `violation` is the largest excess over them.
 
     Give it to `Sampled(law, period, sensors=..., estimator=...)` as a filter. For estimates alone call `start`, then
     `update` and `predict` in turn; between two samples the control is taken as held.
