@@ -1,4 +1,4 @@
-"""Named systems: one body per file, with its parameters, invariants, known solutions, source."""
+"""Named systems: one in each file, with its parameters, invariants, known solutions and source."""
 
 from jaxhamel.systems._actuated_disk import ActuatedDisk as ActuatedDisk
 from jaxhamel.systems._ball_on_turntable import BallOnTurntable as BallOnTurntable

@@ -40,8 +40,8 @@ class ActuatedDisk(System):
     - `external_force`: F_e,1 on the geometric centre along e_1 [N].
 
     Configuration `q = (φ (1,) [rad], z_1 (1,) [m])`, `u = φ̇ (1,)`, control θ(t) `(n,)`, a callable
-    whose rates come from autodiff; a constant keeps the masses where they are. φ counts against the
-    rotation about e_2: the disk rolls towards −e_1 as φ grows, Γ = (sin φ, 0, cos φ), Ω = −φ̇ e_2.
+    whose rates come from autodiff; a constant keeps the masses where they are. φ is positive opposite to
+    the rotation about e_2: the disk rolls towards −e_1 as φ grows, Γ = (sin φ, 0, cos φ), Ω = −φ̇ e_2.
 
     **Invariants:** energy, where the masses stand still and no force acts.
 
@@ -118,7 +118,7 @@ class ActuatedDisk(System):
         return (Shape(wheel(float(self.radius))),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
-        """L of the free disk; the frame has the constraint."""
+        """The Lagrangian of the disk without its rolling constraint, which is a row of the frame."""
         height, velocity = self._motion_of_masses(t, q, v, control)
         mass = self._all_masses()
         squared = jnp.sum(velocity * velocity, axis=1)
@@ -139,7 +139,7 @@ class ActuatedDisk(System):
         return jnp.stack([jnp.zeros_like(self.external_force), self.external_force])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """Disk and masses in space axes; F_e as a point without mass at the geometric centre."""
+        """The disk and the masses as points in space axes, F_e as a point without mass at the geometric centre."""
         _, velocity = self._motion_of_masses(t, q, v, control)
         zero, mass = jnp.zeros_like(v[0]), self._all_masses()
         weights = _spatial(jnp.zeros_like(mass), -self.gravity * mass)
@@ -151,7 +151,7 @@ class ActuatedDisk(System):
             jnp.concatenate([weights, push]),
             jnp.zeros(3, v.dtype),
         )
-        inertia = self.disk_inertia * jnp.eye(3, dtype=v.dtype)  # only its middle entry counts
+        inertia = self.disk_inertia * jnp.eye(3, dtype=v.dtype)  # only the moment about e_2 is used
         omega = jnp.stack([zero, -v[0], zero])
         return points, Spins(inertia[None], omega[None], jnp.zeros((1, 3), v.dtype))
 
@@ -169,7 +169,7 @@ class ActuatedDisk(System):
         }
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The control gives one θ for each mass."""
+        """Checks that the control gives one θ for each mass."""
         if self.n_masses:
             check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
@@ -186,7 +186,7 @@ class ActuatedDisk(System):
             K_i = (g + r φ̇²)(χ_i3 sin φ − χ_i1 cos φ) + c_i (χ̈_i1 − 2 φ̇ χ̇_i3)
                   − b_i (χ̈_i3 + 2 φ̇ χ̇_i1) ,    b_i = r sin φ + χ_i1 ,  c_i = r cos φ + χ_i3 .
 
-        Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        Arguments as for `jaxhamel.acceleration`, whose value it equals by an independent computation.
         """
         t, q, (u,), control = prepare(q, u, t=t, control=control)
         phi_dot = u[0]
@@ -230,7 +230,7 @@ class ActuatedDisk(System):
         return jnp.stack([friction, jnp.zeros_like(normal), normal])
 
     def contact_point(self, q: Configuration) -> Vector3:
-        """(z_1, 0, 0) [m]: below the geometric centre, on the line it rolls along."""
+        """The contact point (z_1, 0, 0) [m]: below the geometric centre, on the line along which the disk rolls."""
         return jnp.concatenate([q[1], jnp.zeros(2, q[1].dtype)])
 
     def mass_positions(self, t: Time, control: Control) -> Float[Array, "n 3"]:
@@ -240,7 +240,7 @@ class ActuatedDisk(System):
         return self.rails(control(t))
 
     def _motion_of_masses(self, t, q, v, control) -> tuple[Array, Array]:
-        """h_i above the centre, `(n+1,)`, and (ẋ_i, ḣ_i), `(n+1, 2)`, in space."""
+        """The heights h_i above the geometric centre, `(n+1,)`, and the velocities (ẋ_i, ḣ_i) in space, `(n+1, 2)`."""
         chi, chi_dot = self._positions_and_rates(t, control)
         (x, _, z), (dx, _, dz) = jnp.unstack(chi, axis=1), jnp.unstack(chi_dot, axis=1)
         sin, cos = jnp.sin(q[0][0]), jnp.cos(q[0][0])

@@ -72,12 +72,12 @@ class BallOnTurntable(System):
         return rolling_inverse_frame(self.radius, q[0])
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " 5"]:
-        """−n e_3 × z in the slip: the velocity of the turntable under the ball, with its sign."""
+        """(−n e_3 × z, 0): minus the velocity of the turntable below the ball is added to the slip."""
         carried = -self.turn_rate * quarter(q[1])
         return jnp.concatenate([carried, jnp.zeros(3, carried.dtype)])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at the centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre in space axes, the rotation in body axes."""
         none = jnp.zeros((1, 3), v.dtype)
         inertia = self.inertia * jnp.eye(3, dtype=v.dtype)
         centre = Points(self.mass[None], horizontal(v[3:])[None], none, none[0])
@@ -121,7 +121,7 @@ class BallOnTurntable(System):
 
     @own_equations
     def solution(self, t: Time, q0: Configuration, u0: Vector3) -> Float[Array, " 2"]:
-        """The position a time t after (q_0, u_0), exactly, for n ≠ 0:
+        """The exact position at time t after the state (q_0, u_0), for n ≠ 0:
 
         z = z_0 + (sin κt ż_0 + (1 − cos κt) e_3 × ż_0)/κ .
         """

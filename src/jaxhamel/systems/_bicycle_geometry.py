@@ -13,9 +13,11 @@ from jaxhamel.systems._parameters import inertia_matrix
 class Geometry(NamedTuple):
     """Vectors of the geometry at q, in the axes of the rear frame unless stated otherwise.
 
-    `up`: Γ; `steered`: S, fork to rear frame; `rear`, `front`: hub to point of contact, r d, front in
-    fork axes; `steer_arm`: from the foot of the steer axis to the front point of contact, fork axes;
-    `reach`: from the rear hub to the front point of contact; `heading`: horizontal, across the axle.
+    - `up`: Γ, the vertical; `steered`: S, the rotation from fork axes to rear-frame axes.
+    - `rear`, `front`: r d, from hub to point of contact; `front` in fork axes.
+    - `steer_arm`: from the foot of the steer axis to the front point of contact, in fork axes.
+    - `reach`: from the rear hub to the front point of contact.
+    - `heading`: the horizontal unit vector perpendicular to the axle.
     """
 
     up: Vector3
@@ -28,7 +30,7 @@ class Geometry(NamedTuple):
 
 
 def steer_axis(bicycle: Any) -> Vector3:
-    """e, downwards."""
+    """e, the unit vector along the steer axis, downwards, in the axes of the rear frame."""
     tilt = bicycle.steer_axis_tilt
     return jnp.stack([jnp.sin(tilt), jnp.zeros_like(tilt), -jnp.cos(tilt)])
 
@@ -40,7 +42,7 @@ def foot(bicycle: Any) -> Vector3:
 
 
 def rear_hub(bicycle: Any) -> Vector3:
-    """The centre of the rear wheel from its point of contact, upright."""
+    """The centre of the rear wheel from its point of contact, for an upright bicycle."""
     return bicycle.rear_radius * jnp.eye(3, dtype=bicycle.rear_radius.dtype)[2]
 
 
@@ -55,7 +57,7 @@ def geometry(bicycle: Any, q: Configuration) -> Geometry:
 
 
 def geometry_of(bicycle: Any, up: Vector3, steer: Scalar) -> Geometry:
-    """The geometry as a function of the vertical in the axes of the rear frame and the steer angle, which determine it."""
+    """The geometry from the vertical Γ in the axes of the rear frame and the steer angle δ, which determine it."""
     steered = rotation_about(steer_axis(bicycle), steer)
     rear, front = bicycle.rear_radius * down(up), bicycle.front_radius * down(up @ steered)
     steer_arm = front_hub(bicycle) + front
@@ -76,7 +78,7 @@ def centres(bicycle: Any, q: Configuration) -> Float[Array, "4 3"]:
 def velocities(
     bicycle: Any, q: Configuration, v: Velocity
 ) -> tuple[Float[Array, "4 3"], Float[Array, "4 3"]]:
-    """Velocities of R, B, H, F in axes of the rear frame, and angular velocities, each in its body's own."""
+    """The velocities of R, B, H, F in axes of the rear frame, and their angular velocities, each in its own body's axes."""
     omega, (steer, rear, front) = v[:3], q[2]
     axis, axle = steer_axis(bicycle), jnp.eye(3, dtype=v.dtype)[1]
     steered = rotation_about(axis, steer)
@@ -115,7 +117,7 @@ def down(up: Vector3) -> Vector3:
 
 
 def up_at(lean: Scalar, pitch: Scalar) -> Vector3:
-    """Γ of the rear frame, leaned and then pitched."""
+    """Γ in the axes of a rear frame that is leaned and then pitched."""
     across = jnp.cos(lean)
     return jnp.stack([-across * jnp.sin(pitch), jnp.sin(lean), across * jnp.cos(pitch)])
 
@@ -155,7 +157,7 @@ def inverse_frame(bicycle: Any, q: Configuration) -> Float[Array, "9 9"]:
 
         ψ̇ Γ × c + θ̇ a × c + θ̇_F S (a × r_F d_F) = Λᵀ(s_F − s_R) − φ̇ h × c − δ̇ S (e × g) + θ̇_R a × r_R d_R
 
-    three equations are left to solve: the velocity of the front point of contact, seen from the rear.
+    only three equations have to be solved, those for the velocity of the front point of contact relative to the rear one.
     """
     at, rotation = geometry(bicycle, q), quaternion_matrix(q[0])
     eye = jnp.eye(9, dtype=rotation.dtype)

@@ -19,7 +19,7 @@ class CanonicalMatrices(NamedTuple):
 
 
 def canonical_matrices(bicycle: Any) -> CanonicalMatrices:
-    """M, C_1, K_0, K_2 of the linear equations about riding straight on, from the nonlinear ones by their derivatives.
+    """M, C_1, K_0, K_2 of the linear equations about riding straight on, by derivatives of the nonlinear equations.
 
     Source: Meijaard et al. 2007, eq. (5.3).
     """
@@ -30,7 +30,7 @@ def canonical_matrices(bicycle: Any) -> CanonicalMatrices:
         control = Constant(jnp.concatenate([x[4:], jnp.zeros_like(x[:1])]))
         return acceleration(bicycle, 0.0, q, u, control)[:2]
 
-    # q̈ by (φ, δ, φ̇, δ̇, T_φ, T_δ), at rest and at 1 m/s
+    # the derivatives of q̈ by (φ, δ, φ̇, δ̇, T_φ, T_δ), at rest and at 1 m/s
     speeds = jnp.stack([jnp.zeros_like(bicycle.gravity), jnp.ones_like(bicycle.gravity)])
     at_rest, moving = jax.vmap(jax.jacfwd(rates), in_axes=(None, 0))(
         jnp.zeros(6, speeds.dtype), speeds

@@ -1,4 +1,4 @@
-"""A Whipple bicycle with both wheels on the ground: the pitch that lean and steer leave to its rear frame."""
+"""A Whipple bicycle with both wheels on the ground: its rear frame's pitch, which lean and steer determine."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxhamel.geometry import quaternion_matrix
 from jaxhamel.geometry import quaternion_multiply as multiply
 from jaxhamel.systems._bicycle_geometry import geometry_of, up_at
 
-_NEWTON_STEPS = 10  # of the pitch, from zero; five reach rounding for a lean and a steer of 1 rad
+_NEWTON_STEPS = 10  # for the pitch; five reach rounding for a lean and a steer of 1 rad
 
 
 def pitch(bicycle: Any, lean: Scalar, steer: Scalar) -> Scalar:

@@ -1,4 +1,4 @@
-"""The cart with a pole, the swing-up of the tutorials on trajectory optimisation."""
+"""The cart with a pole, whose swing-up is an example in tutorials on trajectory optimisation."""
 
 from typing import ClassVar
 
@@ -60,14 +60,14 @@ class CartPole(System):
         return 0.5 * kinetic + self.pole_mass * self.gravity * self.length * jnp.cos(theta)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 2"]:
-        """(F, 0)."""
+        """Q = (F, 0): the force acts on the cart."""
         pushed = jnp.zeros_like(v[:1]) if control is None else control
         return jnp.concatenate([pushed, jnp.zeros_like(v[:1])])
 
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
     ) -> dict[str, Array]:
-        """Energy and horizontal momentum, without force."""
+        """Energy and horizontal momentum; empty if a force acts."""
         if control is not None:
             return {}
         height = -self.length * jnp.cos(q[1])
@@ -79,7 +79,7 @@ class CartPole(System):
         }
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The force."""
+        """Checks that the control is the force on the cart, `(1,)`, or None."""
         if control is not None:
             check_control_value(t, control, (1,), "the force on the cart [N]")
 

@@ -87,7 +87,7 @@ class ChaplyginSleigh(System):
         return jnp.stack([control[1], control[0], jnp.zeros_like(v[0])])  # pyright: ignore[reportIndexIssue]
 
     def check_control(self, t: Time, control: Control) -> None:
-        """(F, τ), or none; of a class with a `force` of its own any fits."""
+        """Checks that the control is (F, τ) or None; in a subclass with its own `force` any control is accepted."""
         if control is not None and counts(self, "check_control"):
             meaning = "a force along the blade and a moment about the vertical [N, N m]"
             check_control_value(t, control, (2,), meaning)
@@ -101,7 +101,7 @@ class ChaplyginSleigh(System):
         push = jnp.zeros_like(v[:2]) if control is None else control(t)
         along = jnp.stack([push[0], zero, zero])[None]
         moment = jnp.stack([zero, zero, push[1]])[None]
-        inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only its last entry counts
+        inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only the moment about e_3 is used
         return Points(self.mass[None], velocity[None], along, omega), Spins(
             inertia[None], omega[None], moment
         )
@@ -128,11 +128,11 @@ class ChaplyginSleigh(System):
 
     @own_equations
     def solution(self, t: Time, u0: Float[Array, " 2"]) -> Float[Array, " 2"]:
-        """(v, ω) a time t after (v_0, ω_0) ≠ 0, exactly:
+        """The exact (v, ω) at time t after (v_0, ω_0) ≠ 0:
 
             v = V (τ + s)/(1 + s τ) ,   ω = ω_0 √(1 − τ²)/(1 + s τ) ,   τ = tanh(a V t/k²), s = v_0/V .
 
-        It is tanh and sech with the start put in by their addition theorems.
+        It follows from tanh and sech by their addition theorems, for the given start.
         """
         k2 = self._gyration()
         speed = jnp.sqrt(u0[0] * u0[0] + k2 * u0[1] * u0[1])
@@ -144,7 +144,7 @@ class ChaplyginSleigh(System):
 
     @own_equations
     def total_turn(self) -> Scalar:
-        """π k/|a| [rad]: the angle between the directions in which it comes and goes."""
+        """π k/|a| [rad]: the angle by which the sleigh turns from t = −∞ to t = ∞."""
         return jnp.pi * jnp.sqrt(self._gyration()) / jnp.abs(self.offset)
 
     def _gyration(self) -> Scalar:

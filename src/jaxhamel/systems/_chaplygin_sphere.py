@@ -33,8 +33,8 @@ class ChaplyginSphere(System):
     multipliers are the friction force, (F_x, F_y) [N].
 
     **Invariants:** energy; K = Λ [I Ω + m r² (Ω − Γ Γ·Ω)], the angular momentum about the point of
-    contact, in space. Both hold though the contact point moves: the centre's velocity is parallel
-    to it.
+    contact, in space. K is constant although the contact point moves, since that velocity is parallel to
+    the centre's.
 
     **Known solution:** steady rolling about a horizontal principal axis; in general hyperelliptic
     quadratures (Chaplygin 1903), with the invariant measure `density` dΩ dΓ.
@@ -77,7 +77,7 @@ class ChaplyginSphere(System):
         return rolling_inverse_frame(self.radius, q[0])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at the centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre in space axes, the rotation in body axes."""
         none = jnp.zeros((1, 3), v.dtype)
         centre = Points(self.mass[None], horizontal(v[3:])[None], none, none[0])
         return centre, Spins(inertia_matrix(self.inertia)[None], v[:3][None], none)
@@ -102,7 +102,7 @@ class ChaplyginSphere(System):
         return symmetric_solve(self._about_contact(q), turning)
 
     def density(self, q: Configuration) -> Scalar:
-        """√(1 − m r² Γ·(I + m r² 1)⁻¹ Γ): the motion keeps this density on the space of (Ω, Γ)."""
+        """√(1 − m r² Γ·(I + m r² 1)⁻¹ Γ): the density of the invariant measure dΩ dΓ on the space of (Ω, Γ)."""
         gamma = quaternion_matrix(q[0])[2]
         roll = self.mass * self.radius * self.radius
         whole = inertia_matrix(self.inertia) + roll * jnp.eye(3, dtype=gamma.dtype)

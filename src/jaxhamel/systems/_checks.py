@@ -9,7 +9,7 @@ from jaxhamel._words import counted
 
 
 def check_inertia(name: str, value) -> None:
-    """Checks that an inertia is one of a rigid body: symmetric, positive definite, satisfying the triangle inequality.
+    """Checks that a rigid body can have the inertia: symmetric, positive definite, with the triangle inequality.
 
     **Arguments:**
 
@@ -72,7 +72,7 @@ def _rounding(array) -> float:
 
 
 def check_inertias(name: str, value, n: int) -> None:
-    """As `check_inertia` for n bodies, (n, 3) or (n, 3, 3); zero moments are allowed, since a point or a rod has them."""
+    """Like `check_inertia` for n bodies, `(n, 3)` or `(n, 3, 3)`; zero moments are allowed, as those of a point or a rod."""
     shape = tuple(getattr(value, "shape", (n, 3)))
     if shape not in ((n, 3), (n, 3, 3)):
         raise ValueError(
@@ -107,7 +107,7 @@ def check_pendula(masses, inertias, axes, coms) -> None:
 
 
 def check_rotors(inertia, axes, rotor_inertias) -> None:
-    """Checks that the ball's inertia minus the axial inertias of its rotors is still an inertia of a body."""
+    """Checks that a rigid body can have the ball's inertia minus the axial inertias of its rotors."""
     whole, a, j = (concrete(value) for value in (inertia, axes, rotor_inertias))
     if whole is None or a is None or j is None:
         return
@@ -122,7 +122,7 @@ def check_rotors(inertia, axes, rotor_inertias) -> None:
 
 
 def check_added_mass(name: str, value) -> None:
-    """Checks that an added mass is (6, 6), symmetric, without negative eigenvalues, as in a fluid."""
+    """Checks that the added mass of a fluid is `(6, 6)`, symmetric and without negative eigenvalues."""
     check_shape(name, value, (6, 6), "It is for (omega, v), angular first.")
     check_finite(name, value)
     array = concrete(value)
@@ -152,7 +152,7 @@ def check_axisymmetric(name: str, matrix) -> None:
 
 
 def check_frame_axis(name: str, value) -> None:
-    """Checks that a unique shortest rotation takes e_3 to the vector: it is not zero and not along -e_3."""
+    """Checks that a vector is neither zero nor along −e_3, so that a unique shortest rotation takes e_3 to it."""
     check_finite(name, value)
     array = concrete(value)
     if array is None:
@@ -166,7 +166,7 @@ def check_frame_axis(name: str, value) -> None:
 
 
 def check_rails(rails, n_masses: int) -> None:
-    """Checks that the rails are callable and, if they state a number of masses, that it is the system's."""
+    """Checks that the rails are callable, and that the number of masses that they state, if any, is that of the system."""
     if n_masses and (not callable(rails) or isinstance(rails, type)):
         raise ValueError(
             f"`rails` is {rails!r} but `masses` has {n_masses} entries; rails are a callable "
@@ -183,11 +183,14 @@ def check_rails(rails, n_masses: int) -> None:
             _check_positions(rails, n_masses)
 
 
-_RAILS = Seen()  # rails are traced once for each class and shape, not for each ball
+_RAILS = Seen()  # the rails checked before, by class and shapes: each kind is traced once
 
 
 def _check_positions(rails, n: int) -> None:
-    """Checks that rails map θ `(n,)` to `(n, 3)`. As NumPy arrays they raise for an index beyond θ, where JAX clips it."""
+    """Checks that rails map θ `(n,)` to `(n, 3)`.
+
+    The rails are called with NumPy arrays, which raise for an index beyond θ; JAX would clip it.
+    """
     accepts = (
         f"rails are a callable theta ({n},) -> positions ({n}, 3), one coordinate for each mass"
     )

@@ -112,11 +112,11 @@ class CoupledSnakeboard(System):
         return _with_shape([turn, (0 * one, sin, cos), (one, 0 * one, 0 * one)])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " 5"]:
-        """(0, 0, 0, torques)."""
+        """Q = (0, 0, 0, τ_ψ, τ_φ): the torques act on the angles ψ and φ."""
         return jnp.concatenate([jnp.zeros_like(v[:3]), _torques(v[3:], control)])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """Each truck has half of the torque on φ."""
+        """Board, rotor and trucks as bodies; half of the torque on φ acts on each truck."""
         tau = _torques(v[3:], None if control is None else control(t))
         inertias = (self.inertia, self.rotor_inertia, self.wheel_inertia, self.wheel_inertia)
         spins = v[0] + jnp.stack([v[3], v[4], -v[4]])
@@ -126,7 +126,7 @@ class CoupledSnakeboard(System):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 3"], control: Control
     ) -> dict[str, Array]:
-        """The invariants without torque; with a torque there are none."""
+        """The invariants of the motion without torques; empty if a control is given."""
         if control is not None:
             return {}
         M, _ = self._inertia_along(q[1][1], self.inertia + 2.0 * self.wheel_inertia)
@@ -137,7 +137,7 @@ class CoupledSnakeboard(System):
         }
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Two torques."""
+        """Checks that the control gives the torques on ψ and φ, `(2,)`, or is None."""
         if control is not None:
             check_control_value(t, control, (2,), "the torques on rotor and trucks [N m]")
 
@@ -169,9 +169,9 @@ class CoupledSnakeboard(System):
     def glide(
         self, t: Time, q0: Configuration, u0: Float[Array, " 3"]
     ) -> tuple[Configuration, Float[Array, " 3"]]:
-        """(q, u) a time t after (q_0, u_0) with φ̇ = 0 and no torque: g = g_0 exp(ξ t), ψ = ψ_0 + ψ̇ t.
+        """The exact (q, u) at time t after (q_0, u_0), for φ̇ = 0 and no torque: g = g_0 exp(ξ t), ψ = ψ_0 + ψ̇ t.
 
-        A circle of radius ℓ |cot φ|; a straight line for φ = 0; a turn on the spot for φ = ±π/2.
+        The board moves on a circle of radius ℓ |cot φ|; for φ = 0 on a straight line; for φ = ±π/2 it turns on the spot.
 
         **Raises:** `ValueError` for φ̇ ≠ 0.
         """
@@ -238,7 +238,7 @@ def _torques(shape_rate: Float[Array, " 2"], control: Any) -> Float[Array, " 2"]
 
 
 def _with_shape(rows: list[Any]) -> Float[Array, "5 5"]:
-    """The 3 × 3 block of the board, and the shape's velocities as they are."""
+    """[[board, 0], [0, 1]], where `rows` are those of the 3 × 3 block of the board's velocities."""
     board = jnp.stack([jnp.stack(row) for row in rows])
     zero = jnp.zeros((3, 2), board.dtype)
     return jnp.block([[board, zero], [zero.T, jnp.eye(2, dtype=board.dtype)]])

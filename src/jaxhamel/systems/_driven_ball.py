@@ -1,7 +1,7 @@
-"""Base class of balls with a drive inside: rolling, torques, Newton's and Euler's laws about the contact.
+"""Base class of rolling balls with drives inside, whose torques are the control.
 
-A drive is a real degree of freedom: its angle is part of the configuration, its torque is the control, and the ball feels
-the reaction. With F and M_P the force and the moment about the contact point P that a motion requires, and τ the torques,
+A drive is a degree of freedom: its angle is part of the configuration, its torque is the control, and the reaction acts on
+the ball. With F and M_P the force and the moment about the contact point P that a motion requires, and τ the torques,
 
     M_P(q, u, u̇) = 0 ,      τ(q, u, u̇) = control(t) ,      F_c = F(q, u, u̇) ,
 
@@ -42,7 +42,7 @@ from jaxhamel.systems._rolling import (
 
 
 class Wrench(NamedTuple):
-    """Force [N], moment about the contact point and drive torques [N m] that a motion requires, in the body frame."""
+    """Force F [N], moment M_P about the contact point and drive torques τ [N m] that a motion requires; in body axes."""
 
     force: Vector3
     moment: Vector3
@@ -94,7 +94,7 @@ class AbstractDrivenBall(System):
         return _beside(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """The torques act between ball and drive, so they do work on the drives' own angles alone: (0, 0, τ)."""
+        """Q = (0, 0, τ): a torque acts between ball and drive, so it does work on the drive's relative angle only."""
         torques = jnp.zeros(self.n_drives, v.dtype) if control is None else control
         return jnp.concatenate([jnp.zeros(5, v.dtype), torques])
 
@@ -109,7 +109,7 @@ class AbstractDrivenBall(System):
         return {}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The control gives one torque for each drive; None is no torque."""
+        """Checks that the control gives one torque for each drive, or is None (no torque)."""
         if control is not None:
             check_control_value(
                 t, control, (self.n_drives,), "the drives' torques, or None for no torque"
@@ -120,9 +120,9 @@ class AbstractDrivenBall(System):
     def closed_form(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> Float[Array, " k"]:
-        """u̇ from M_P = 0 and τ = control(t): Newton's and Euler's laws, which share nothing with the Lagrangian.
+        """u̇ from M_P = 0 and τ = control(t), by Newton's and Euler's laws, independently of the Lagrangian.
 
-        Arguments as for `jaxhamel.acceleration`, which it equals.
+        Arguments as for `jaxhamel.acceleration`, whose value it equals.
         """
         t, q, (u,), control = prepare(q, u, t=t, control=control)
         torques = self._torques(t, u.dtype, control)
@@ -134,8 +134,9 @@ class AbstractDrivenBall(System):
     def drive_torques(
         self, q: Configuration, u: QuasiVelocity, angle_acceleration: Float[Array, " n"]
     ) -> Float[Array, " n"]:
-        """The torques τ for given accelerations θ̈ of the drives' angles, for any motion of the ball: M_P(q, u, (Ω̇, θ̈)) = 0
-        is solved for Ω̇, and τ(q, u, (Ω̇, θ̈)) read off (inverse dynamics of the drives).
+        """The torques τ for given accelerations θ̈ of the drives' angles (inverse dynamics of the drives).
+
+        M_P(q, u, (Ω̇, θ̈)) = 0 is solved for Ω̇; then τ = τ(q, u, (Ω̇, θ̈)).
 
         **Arguments:** `q`, `u` as for `jaxhamel.acceleration`; `angle_acceleration`: θ̈ `(n,)` [rad/s²].
 
@@ -186,7 +187,7 @@ def unit_axes(axes: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
 
 
 def cross_rows(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """a_i × b_i; a single row of either is taken for all of the other's."""
+    """a_i × b_i for each row; a single row of a or b is used for all rows of the other."""
     rows = (max(a.shape[0], b.shape[0]), 3)
     return jnp.cross(jnp.broadcast_to(a, rows), jnp.broadcast_to(b, rows))
 
@@ -196,7 +197,7 @@ def _equations(wrench: Wrench) -> Float[Array, " k"]:
 
 
 def _affine(function, like: Array) -> tuple[Array, Array]:
-    """(∂f/∂x, f(0)) of an affine f, at once."""
+    """The matrix ∂f/∂x and the value f(0) of an affine function f of arrays like `like`, by one batched derivative."""
     zero = jnp.zeros_like(like)
 
     def push(tangent):

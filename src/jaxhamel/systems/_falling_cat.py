@@ -29,8 +29,8 @@ class FallingCat(AbstractZeroMomentum):
         R_± = M exp(±b̂/2) ,  b = (0, b_1, b_2) ,    ρ = ℓ (R_+ + R_−) e_1
         L = ½ ω_+·I ω_+ + ½ ω_−·I ω_− + ¼ m |ρ̇|² ,   I = diag(I_a, I_t, I_t) in each half's own axes,   on SO(3) × R² .
 
-    M is halfway between both halves, e_1 along the spine. The bend b is perpendicular to the spine: the halves bend by |b|
-    and have no twist against each other. The angular momentum is zero, which is the constraint
+    M is the frame halfway between both halves, e_1 along the spine. The bend b is perpendicular to the spine: the halves
+    bend by |b| and do not twist relative to each other. The angular momentum is zero, which is the constraint
 
         ω + A(b) ḃ = 0 ,    A ḃ = e_1 (b_1 ḃ_2 − b_2 ḃ_1)/|b|² (I_t sin² ϑ − I_a cos ϑ (1 − cos ϑ))/(I_a cos² ϑ + I_t sin² ϑ)
 
@@ -90,7 +90,7 @@ class FallingCat(AbstractZeroMomentum):
         return 0.5 * (self.transverse_inertia * square + excess * jnp.dot(axis, omega) ** 2)
 
     def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-        """A(r), r = b, which turns the cat about e_1 only."""
+        """A(r) of ω = −A ṙ with r = b; only its row for e_1 is not zero."""
         c, s_1, s_2, _ = _functions(r)
         across = self.transverse_inertia * s_1 * s_1
         about_spine = self.axial_inertia * c * c + across * _quarter(r)
@@ -101,12 +101,12 @@ class FallingCat(AbstractZeroMomentum):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
     ) -> dict[str, Array]:
-        """The energy, without moments."""
+        """The energy; empty if moments act."""
         v = self.inverse_frame(t, q)[:, 3:] @ u
         return {"energy": self.lagrangian(t, q, v)} if control is None else {}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The moments of the joint, or none."""
+        """Checks that the control gives the moments of the joint, `(2,)`, or is None."""
         if control is not None:
             check_control_value(t, control, (2,), "moments of the joint [N m]")
 
@@ -116,7 +116,9 @@ class FallingCat(AbstractZeroMomentum):
             turned = quaternion_multiply(q[0], SO3().exp(half))
             found.append((turned, jnp.zeros(3, q[0].dtype)))
         middle = self.length * _leaning(q[1])
-        shift = -quaternion_rotate(q[0], middle)  # the joint, where the centre of mass rests
+        shift = -quaternion_rotate(
+            q[0], middle
+        )  # position of the joint from the centre of mass, at rest
         return tuple((turned, at + shift) for turned, at in found)
 
     def shapes(self) -> tuple[Shape, ...]:
@@ -154,5 +156,5 @@ def _quarter(b: Float[Array, " 2"]) -> Scalar:
 
 
 def _functions(b: Float[Array, " 2"]) -> tuple[Scalar, ...]:
-    """C_0, …, C_3 of |b|²/4: with ϑ = |b|/2 cos ϑ, sin ϑ/ϑ, (1 − cos ϑ)/ϑ² and (ϑ − sin ϑ)/ϑ³."""
+    """cos ϑ, sin ϑ/ϑ, (1 − cos ϑ)/ϑ² and (ϑ − sin ϑ)/ϑ³ for ϑ = |b|/2, smooth at b = 0 (Stumpff's C_0 to C_3 of ϑ²)."""
     return tuple(entire(k, _quarter(b)) for k in range(4))

@@ -70,8 +70,8 @@ class HeavyTop(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
-        # The inertia about the centre of mass is left alone: the much-used top of Simo and Wong
-        # (1991) has a negative one.
+        # The inertia about the centre of mass is not checked: it is not positive for the much-used
+        # top of Simo and Wong (1991).
         check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)

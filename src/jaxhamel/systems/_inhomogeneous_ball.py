@@ -1,4 +1,4 @@
-"""Müller's rolling ball: Chaplygin's sphere in space axes, all three rolling conditions kept as one-forms."""
+"""Müller's rolling ball: Chaplygin's sphere in space axes, with all three rolling conditions as constraint one-forms."""
 
 from typing import Any, ClassVar
 
@@ -47,8 +47,8 @@ class InhomogeneousBall(System):
     multipliers are the force of the plane on the ball, (F_x, F_y, F_z) [N], in space.
 
     **Invariants:** energy; L_P = Θ_P ω, Θ_P = R I Rᵀ − m ρ̂ ρ̂, the angular momentum about the point of
-    contact; the height r_3. L_P is kept because ρ is constant: with the centre of mass off the centre
-    it is not.
+    contact; the height r_3. L_P is constant because ρ is; with the centre of mass outside of the centre
+    it would not be.
 
     **Known solution:** as for `ChaplyginSphere`.
 
@@ -106,7 +106,7 @@ class InhomogeneousBall(System):
         return spin + 0.5 * self.mass * jnp.dot(v[3:], v[3:]) - self.mass * self.gravity * q[1][2]
 
     def frame(self, t: Time, q: Configuration) -> Frame:
-        """A of (128), with R Ω for the Ω φ̇ of local coordinates."""
+        """A of (128), in which R Ω takes the place of the paper's product Ω φ̇ in local coordinates."""
         rotation = quaternion_matrix(q[0])
         eye, zero = jnp.eye(3, dtype=rotation.dtype), jnp.zeros((3, 3), rotation.dtype)
         return jnp.block([[hat(self._lever()) @ rotation, eye], [rotation, zero]])
@@ -118,7 +118,7 @@ class InhomogeneousBall(System):
         return jnp.block([[zero, rotation.T], [eye, -hat(self._lever())]])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at the centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre in space axes, the rotation in body axes."""
         none = jnp.zeros((1, 3), v.dtype)
         weight = none.at[0, 2].set(-self.mass * self.gravity)
         centre = Points(self.mass[None], v[3:][None], weight, none[0])

@@ -36,7 +36,7 @@ class KnifeEdge(System):
 
     **Known solution:** from rest at φ = 0 with ω ≠ 0 the cycloid x = g sin α sin²ωt/(2 ω²),
     y = g sin α (ωt − ½ sin 2ωt)/(2 ω²): the blade drifts *across* the slope and on average does not
-    go down it. `solution` has any start.
+    go down. `solution` takes any initial state with ω ≠ 0.
 
     **Raises:** ValueError for parameters that are not physical.
 
@@ -81,12 +81,12 @@ class KnifeEdge(System):
     def bodies(
         self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control
     ) -> tuple[Any, ...]:
-        """In the axes of the blade, where the weight is m g sin α (cos φ, −sin φ)."""
+        """The mass as a point in the axes of the blade, with the weight m g sin α (cos φ, −sin φ), and the rotation."""
         zero = jnp.zeros_like(v[0])
         omega = jnp.stack([zero, zero, v[0]])
         velocity = jnp.stack([v[1], v[2], zero])
         weight = self.mass * self._pull() * jnp.stack([jnp.cos(q[0]), -jnp.sin(q[0]), zero])
-        inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only its last entry counts
+        inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only the moment about e_3 is used
         return Points(self.mass[None], velocity[None], weight[None], omega), Spins(
             inertia[None], omega[None], jnp.zeros((1, 3), v.dtype)
         )
@@ -114,7 +114,7 @@ class KnifeEdge(System):
     def solution(
         self, t: Time, q0: Float[Array, " 3"], u0: Float[Array, " 2"]
     ) -> tuple[Float[Array, " 3"], Float[Array, " 2"]]:
-        """(q, u) a time t after (q_0, u_0) with ω ≠ 0, exactly. With s = g sin α, φ = φ_0 + ω t:
+        """The exact (q, u) at time t after (q_0, u_0) with ω ≠ 0; with s = g sin α and φ = φ_0 + ω t:
 
         v = c + (s/ω) sin φ ,    c = v_0 − (s/ω) sin φ_0
         x = x_0 + (c/ω) [sin φ] + (s/2ω²) [sin² φ] ,

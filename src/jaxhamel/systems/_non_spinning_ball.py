@@ -98,12 +98,12 @@ class NonSpinningBall(System):
         return jnp.concatenate([turn, jnp.eye(5, dtype=turn.dtype)[3:]])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
-        """(0, 0, 0, F_x, F_y)."""
+        """Q = (0, 0, 0, F_x, F_y): the force acts at the centre."""
         push = jnp.zeros(2, v.dtype) if control is None else control
         return jnp.concatenate([jnp.zeros(3, v.dtype), push])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at the centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre in space axes, the rotation in body axes."""
         none = jnp.zeros((1, 3), v.dtype)
         push = none if control is None else horizontal(control(t))[None]
         centre = Points(self.mass[None], horizontal(v[3:])[None], push, none[0])
@@ -117,7 +117,7 @@ class NonSpinningBall(System):
         return {"energy": self.lagrangian(t, q, self.inverse_frame(t, q)[:, 3:] @ u)}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """A horizontal force."""
+        """Checks that the control gives a horizontal force, `(2,)`, or is None."""
         if control is not None:
             check_control_value(t, control, (2,), "a horizontal force (F_x, F_y) [N]")
 

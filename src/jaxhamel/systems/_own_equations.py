@@ -1,4 +1,4 @@
-"""Closed-form equations of named systems, which are valid only for the system's own forces."""
+"""Closed-form equations of named systems, which do not hold for a subclass that changes the system."""
 
 from collections.abc import Callable
 from functools import wraps

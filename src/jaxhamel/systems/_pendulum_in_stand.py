@@ -1,4 +1,4 @@
-"""The soft-shelled ball with its shell held in a stand: what determines the joint by itself."""
+"""The soft-shelled ball with its shell held in a stand: an experiment that determines the parameters of the joint alone."""
 
 from typing import ClassVar
 

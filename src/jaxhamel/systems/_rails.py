@@ -1,8 +1,8 @@
 """Rails: curves fixed in the body, along which the control masses move.
 
-A rail takes θ to a position ζ(θ) in the body frame. All masses of a kind are one object: it takes
-`theta (n,)` to the positions `(n, 3)`. Any callable pytree that does so serves as well; ζ′ and ζ″
-come from autodiff.
+A rail maps θ to a position ζ(θ) in the body frame. All rails of one kind are one object, which maps
+`theta (n,)` to the positions `(n, 3)`. Any callable pytree with this map can take its place; ζ′ and
+ζ″ come from autodiff.
 """
 
 from typing import Any
@@ -35,9 +35,8 @@ class _PlaneRails(eqx.Module):
             check_shape(name, value, (n_masses, 3), "One row for each mass, in the body frame.")
             check_unit_vectors(name, value)
         check_perpendicular("zero", self.zero, "normal", self.normal)
-        if isinstance(
-            centre, int | float
-        ):  # the default, too, in the precision of the other parameters
+        # a Python number, such as the default, gets the precision of the other parameters
+        if isinstance(centre, int | float):
             centre = jnp.asarray(centre, self.normal.dtype)
         self.centre = _rows("centre", centre, self.normal)
 
@@ -160,7 +159,7 @@ class StraightRails(eqx.Module):
 
 
 class MixedRails(eqx.Module):
-    """Several kinds of rails in one: the masses of the first group, then those of the next.
+    """Rails of several kinds as one object: the masses on the first group come first, then those on the next.
 
     ```python
     MixedRails(CircularRails(...), StraightRails(...))
@@ -204,7 +203,7 @@ def _positive(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Arra
 
 
 def _rows(name: str, value: ArrayLike, like: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """0, `(3,)` or `(n, 3)` as `(n, 3)`: each rail has its own, and its own derivative."""
+    """A value 0, `(3,)` or `(n, 3)` as an array `(n, 3)` with a row for each rail, each with a derivative of its own."""
     rows = as_parameter(value)
     if rows.ndim == 2:
         check_shape(name, rows, like.shape, "One row for each mass, or one (3,) for all.")

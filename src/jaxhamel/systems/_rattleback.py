@@ -46,7 +46,7 @@ class Rattleback(System):
     - `inertia`: I about the centre of mass [kg m²], `(3,)` principal moments or `(3, 3)`. A body
         rattles whose I has a product of inertia between the axes along which its surface is curved.
     - `com`: χ, the centre of mass from the centre of the surface, body frame [m], `(3,)`.
-    - `damping`: σ [N m s] of a torque −σ Ω; None for none.
+    - `damping`: σ [N m s] of a torque −σ Ω; None for no damping.
     - `gravity`: g [m/s²], along −z.
 
     Configuration `q = (quaternion (4,), x (3,))`, x the centre of mass; `u = Ω (3,)` [rad/s], body
@@ -111,7 +111,7 @@ class Rattleback(System):
             _checks.check_not_negative("damping", self.damping)
 
     def initial_state(self) -> tuple[Any, ...]:
-        """The third body axis up, on the ground at the origin."""
+        """The body at rest on the ground at the origin, with its third axis up."""
         return self.configuration(SO3().identity(), jnp.zeros(2)), jnp.zeros(3)
 
     def outputs(
@@ -140,11 +140,11 @@ class Rattleback(System):
         return jnp.block([[zero, eye], [eye, self._lever(q)]])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 6"]:
-        """(−σ Ω, 0)."""
+        """Q = (−σ Ω, 0): the damping torque."""
         return jnp.concatenate([self._torque(v[:3]), jnp.zeros(3, v.dtype)])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at its centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre of mass in space axes, the rotation in body axes."""
         weight = -self.mass * self.gravity * jnp.eye(3, dtype=v.dtype)[2:]
         centre = Points(self.mass[None], v[3:][None], weight, jnp.zeros(3, v.dtype))
         inertia, torque = inertia_matrix(self.inertia), self._torque(v[:3])
@@ -167,7 +167,7 @@ class Rattleback(System):
 
             h n + (1 − n nᵀ) ∇h ,
 
-        which asks h to be right for unit vectors only; a²n/h for an ellipsoid.
+        for which h is needed for unit vectors only; for an ellipsoid a² n/h.
         """
         if not callable(self.surface):
             squared = self.surface * self.surface
@@ -204,8 +204,8 @@ class Rattleback(System):
 
             (I + m (|s|² − s sᵀ)) Ω̇ = (I Ω) × Ω − σ Ω + m s × (g Γ − Ω × ṡ − Ω × (Ω × s)) ,
 
-        ṡ along Γ̇ = Γ × Ω. Arguments as for `jaxhamel.acceleration`, which it equals; nothing but s
-        is shared with it.
+        ṡ along Γ̇ = Γ × Ω. Arguments as for `jaxhamel.acceleration`, whose value it equals; both computations
+        have only s in common.
         """
         gamma = quaternion_matrix(q[0])[2]
         s, s_dot = jax.jvp(self._arm, (gamma,), (cross(gamma, u),))

@@ -59,7 +59,7 @@ class RigidBody(System):
     wrench W = (τ, f) `(6,)` [N m, N] dual to u, of power W·u: for `"body"` about the reference
     point in body axes, for `"spatial"` about the origin of space in space axes, for `"hybrid"` about
     the reference point in space axes, for `"mixed"` τ in body and f in space axes, for `"euler"` the
-    generalised forces of the coordinates. None is no wrench.
+    generalised forces of the coordinates. None stands for no wrench.
 
     **Invariants:** without a wrench energy, m ẋ + m g t e_3 (x the centre of mass), R I Ω.
 
@@ -146,7 +146,7 @@ class RigidBody(System):
         return jnp.zeros_like(v) if control is None else self.frame(t, q).T @ control
 
     def bodies(self, t: Time, q: PoseArray, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at its centre and the spin about it, both in body axes."""
+        """The mass as a point at the centre of mass, and the rotation about it, both in body axes."""
         wrench = self.force(t, q, v, None if control is None else control(t))
         rotation = quaternion_matrix(q[:4])
         push = wrench[3:] - self.mass * self.gravity * rotation[2]
@@ -171,7 +171,7 @@ class RigidBody(System):
         }
 
     def check_control(self, t: Time, control: Control) -> None:
-        """A wrench."""
+        """Checks that the control gives a wrench, `(6,)`, or is None."""
         if control is not None:
             meaning = "the wrench (torque, force) dual to u [N m, N]"
             check_control_value(t, control, (6,), meaning)
@@ -192,9 +192,9 @@ class RigidBody(System):
 
     @own_equations
     def closed_form(self, t: Time, q: PoseArray, u: Twist, control: Control = None) -> Twist:
-        """u̇ from the two laws at the centre of mass, I Ω̇ = τ_c − Ω × I Ω and m ẍ = F, then from kinematics.
+        """u̇ by kinematics from Newton's and Euler's laws at the centre of mass, m ẍ = F and I Ω̇ = τ_c − Ω × I Ω.
 
-        `control` is a value here, the wrench W dual to u, or None. It equals `jaxhamel.acceleration`.
+        `control` is a value here, the wrench W dual to u, or None. The result equals that of `jaxhamel.acceleration`.
         """
         rotation, inertia = quaternion_matrix(q[:4]), inertia_matrix(self.inertia)
         v = self.inverse_frame(t, q) @ u
@@ -215,23 +215,24 @@ REPRESENTATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-# u̇ from Ω, Ω̇ and the acceleration a of the reference point, all in body axes: (q, R, u, Ω, Ω̇, a) → (6,)
+# The following functions (q, R, u, Ω, Ω̇, a) → u̇ `(6,)`, one for each representation, take Ω, Ω̇ and the acceleration a of
+# the reference point in body axes.
 
 
 def _body_rates(q, rotation, u, omega, turn, a):
-    """V̇ = a − Ω × V."""
+    """(Ω̇, V̇) with V̇ = a − Ω × V."""
     return jnp.concatenate([turn, a - cross(omega, u[3:])])
 
 
 def _spatial_rates(q, rotation, u, omega, turn, a):
-    """d/dt (ṗ − ω × p) = p̈ − ω̇ × p − ω × ṗ, ṗ = u_v + ω × p."""
+    """(ω̇, d/dt (ṗ − ω × p)), the latter p̈ − ω̇ × p − ω × ṗ with ṗ = u_v + ω × p."""
     omega_dot, velocity = rotation @ turn, u[3:] + cross(u[:3], q[4:])
     linear = rotation @ a - cross(omega_dot, q[4:]) - cross(u[:3], velocity)
     return jnp.concatenate([omega_dot, linear])
 
 
 def _hybrid_rates(q, rotation, u, omega, turn, a):
-    """ω̇ = R Ω̇."""
+    """(ω̇, p̈) with ω̇ = R Ω̇ and p̈ = R a."""
     return jnp.concatenate([rotation @ turn, rotation @ a])
 
 

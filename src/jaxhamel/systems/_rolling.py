@@ -10,9 +10,9 @@ from jaxhamel.geometry import quaternion_matrix
 
 
 class Contact(NamedTuple):
-    """The contact force: `normal` N [N], and `friction`, the friction coefficient that no slip needs.
+    """A contact: `normal`, the normal force N [N], and `friction`, the friction coefficient needed to prevent slip.
 
-    `friction` is +inf where N ≤ 0: no coefficient holds a ball that leaves the ground, so `friction < mu` is False there.
+    `friction` is +inf where N ≤ 0, so that `friction < mu` is False for a body that leaves the ground.
     """
 
     normal: Scalar
@@ -20,7 +20,7 @@ class Contact(NamedTuple):
 
 
 def contact_of(force: Vector3) -> Contact:
-    """N = F_c·e₃ and the coefficient of a contact force in space."""
+    """N = F_c·e₃ and the friction coefficient |F_c − N e₃| / N of a contact force F_c in space axes."""
     return Contact(force[2], friction_needed(force))
 
 

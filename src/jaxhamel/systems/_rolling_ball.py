@@ -137,7 +137,9 @@ class RollingBall(System):
         return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
-        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
+        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
+        axes.
+        """
         rotation = quaternion_matrix(q[0])
         omega = v[:3]
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
@@ -165,7 +167,9 @@ class RollingBall(System):
         return jnp.concatenate([jnp.zeros(3, v.dtype), horizontal])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The masses and the shell in body axes; the contact point is at rest, so V_i = Ω × s_i + χ̇_i, s_i = rΓ + χ_i."""
+        """Shell and masses as bodies in body axes. The contact point is at rest: V_i = Ω × s_i + χ̇_i with s_i = rΓ +
+        χ_i.
+        """
         gamma = quaternion_matrix(q[0])[2]
         omega = v[:3]
         chi, chi_dot = self._positions_and_rates(t, control)
@@ -198,7 +202,7 @@ class RollingBall(System):
         )
 
     def check_control(self, t: Time, control: Control) -> None:
-        """The control gives one θ for each mass."""
+        """Checks that the control gives one θ for each mass."""
         if self.n_masses:
             check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
@@ -214,7 +218,7 @@ class RollingBall(System):
             (I − Σ m_i ŝ_i²) Ω̇ = −Ω × I Ω − r Γ̃ × Γ − Σ m_i s_i × (g Γ + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i)
 
         with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e; on inclined ground g Λᵀ e in place of g Γ. Arguments as for `jaxhamel.acceleration`,
-        which it equals; nothing is shared with it.
+        whose value it equals by an independent computation.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
         rotation = quaternion_matrix(q[0])
@@ -283,7 +287,9 @@ class RollingBall(System):
         return jnp.concatenate([shell, chi]), jnp.concatenate([jnp.zeros_like(shell), chi_dot])
 
     def _accelerations_at_rest(self, t, omega, control):
-        """χ_i and Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i: accelerations in body axes but for those of Ω̇ and of the centre."""
+        """χ_i, and Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i: the accelerations in body axes without the parts of Ω̇ and of the
+        centre.
+        """
         (chi, chi_dot), (_, chi_ddot) = jax.jvp(
             lambda t: self._positions_and_rates(t, control), (t,), (jnp.ones_like(t),)
         )
@@ -293,7 +299,7 @@ class RollingBall(System):
         return jnp.concatenate([self.shell_mass[None], self.masses])
 
     def _upwards(self) -> Vector3:
-        """e in the axes of the ground."""
+        """e, the unit vector along the vertical, in the axes of the ground."""
         slope = jnp.zeros(2, self.gravity.dtype) if self.slope is None else self.slope
         return jnp.concatenate([slope, jnp.ones_like(slope[:1])]) / jnp.sqrt(1.0 + slope @ slope)
 
@@ -302,7 +308,7 @@ class RollingBall(System):
         return rotation[2] if self.slope is None else self._upwards() @ rotation
 
     def _height(self, q: Configuration) -> Scalar:
-        """e·z, of the geometric centre."""
+        """e·z, the height of the geometric centre along the vertical."""
         return self.radius if self.slope is None else jnp.dot(self._upwards(), self.centre(q))
 
     def _body_force(self, q: Configuration) -> Vector3:

@@ -44,8 +44,8 @@ class RollingDisk(System):
 
     Configuration `q = (quaternion (4,), centre (3,))`; `u = Ω (3,)` [rad/s], body frame.
     `configuration` puts a disk onto the ground. All three components of the velocity of the contact
-    point are constraints, the vertical one too, so the multipliers are the whole force of the ground
-    on the disk, (F_x, F_y, N) [N]. A disk that lies flat has no one point of contact: Γ = ±e_3 is
+    point are constraints, including the vertical one, so the multipliers are the whole force of the ground
+    on the disk, (F_x, F_y, N) [N]. A disk that lies flat has no single point of contact: Γ = ±e_3 is
     singular.
 
     **Invariants:** energy; the height z_3 − r √(Γ_1² + Γ_2²), zero on the ground. With I = (A, A, C)
@@ -83,7 +83,7 @@ class RollingDisk(System):
             check_inertia("inertia", self.inertia)
 
     def initial_state(self) -> tuple[Any, ...]:
-        """Upright, on the ground at the origin, the axis along −y."""
+        """The disk at rest and upright on the ground at the origin, with its axis along −y."""
         upright = jnp.sqrt(0.5) * jnp.array([1.0, 1.0, 0.0, 0.0])
         return self.configuration(upright, jnp.zeros(2)), jnp.zeros(3)
 
@@ -109,7 +109,7 @@ class RollingDisk(System):
         return jnp.block([[zero, eye], [eye, -self._lever(q)]])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The mass at the centre in space axes, the spin in the body's."""
+        """The mass as a point at the centre in space axes, the rotation in body axes."""
         none = jnp.zeros((1, 3), v.dtype)
         weight = -self.mass * self.gravity * jnp.eye(3, dtype=v.dtype)[2:]
         centre = Points(self.mass[None], v[3:][None], weight, none[0])
@@ -159,7 +159,7 @@ class RollingDisk(System):
             (I + m r² (1 − d dᵀ)) Ω̇ = (I Ω) × Ω − m r d × (r Ω × ḋ + Ω × (Ω × r d) + g Γ)
 
         with ḋ = (Γ̇_h − d d·Γ̇_h)/√(Γ_1² + Γ_2²), Γ̇ = Γ × Ω. Arguments as for
-        `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        `jaxhamel.acceleration`, whose value it equals by an independent computation.
         """
         gamma = quaternion_matrix(q[0])[2]
         d, tall = _upward(q[0])
@@ -192,9 +192,10 @@ class RollingDisk(System):
 
     @own_equations
     def steady_rolling(self, tilt: Scalar, path_radius: Scalar) -> tuple[Configuration, Vector3]:
-        """(q, u) of steady rolling counter-clockwise round the origin, the contact at (R, 0) now.
+        """A state (q, u) of steady rolling counter-clockwise round the origin, with the contact point at (R, 0).
 
-        Arguments and errors as for `steady_rate`. The disk turns at −σ R/r about its axis, from the vertical.
+        Arguments and errors as for `steady_rate`. Relative to the vertical plane through its axis, the disk turns at the
+        rate −σ R/r about its axis.
         """
         tilt, path_radius = jnp.asarray(tilt), jnp.asarray(path_radius)
         rate, half = self.steady_rate(tilt, path_radius), jnp.pi / 4 - tilt / 2
@@ -210,7 +211,7 @@ class RollingDisk(System):
 
 
 def _upward(q: Quaternion) -> tuple[Vector3, Scalar]:
-    """d, body frame, and √(Γ_1² + Γ_2²)."""
+    """d in the body frame, and √(Γ_1² + Γ_2²)."""
     x, y, _ = jnp.unstack(quaternion_matrix(q)[2])
     tall = jnp.sqrt(x * x + y * y)
     return jnp.stack([x, y, jnp.zeros_like(tall)]) / tall, tall

@@ -1,4 +1,4 @@
-"""A ball that rolls, driven by pendula inside it: the drive is a degree of freedom, its torque the control."""
+"""A rolling ball with pendula inside, each driven by a torque."""
 
 from typing import Any, ClassVar
 
@@ -46,8 +46,8 @@ class RollingPendulumBall(AbstractDrivenBall):
     **Invariants:** energy, where no torque acts; with constant torques the energy less their work, E − τ·θ.
 
     **Known solution:** one free pendulum about a horizontal axis through the centre, in a ball that rolls across it: with
-    A = I + (m_0 + m) r², φ the angle rolled and ψ the pendulum's in space, P = A φ̇ − m r l cos ψ ψ̇ is constant and ψ swings
-    or turns with the period ∮ dψ/ψ̇ of E = P²/2A + ½ (J + m l² − (m r l cos ψ)²/A) ψ̇² − m g l cos ψ. In general
+    A = I + (m_0 + m) r², φ the angle rolled and ψ the pendulum's in space, P = A φ̇ − m r l cos ψ ψ̇ is constant and ψ
+    swings or turns with the period ∮ dψ/ψ̇ of E = P²/2A + ½ (J + m l² − (m r l cos ψ)²/A) ψ̇² − m g l cos ψ. In general
     `closed_form` has Newton's and Euler's laws about the point of contact.
 
     **Raises:** `ValueError` for parameters that are not physical, and for a pendulum without inertia about its axis.
@@ -128,7 +128,9 @@ class RollingPendulumBall(AbstractDrivenBall):
         return (Shape(sphere=float(self.radius)), *arms)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
+        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
+        axes.
+        """
         rotation = quaternion_matrix(q[0])
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
         chi, slope, turned = self._pose(q[2])
@@ -141,7 +143,9 @@ class RollingPendulumBall(AbstractDrivenBall):
         return turning + jnp.dot(mass, 0.5 * squared - self.gravity * height)
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """Points in the ball's axes, spins in each body's own; the contact point is at rest, so V_i = Ω × s_i + θ̇_i χ_i′."""
+        """The masses as points in the ball's axes, with V_i = Ω × s_i + θ̇_i χ_i′ since the contact point is at rest; the
+        rotations, each in its own body's axes.
+        """
         gamma = quaternion_matrix(q[0])[2]
         omega, rates = v[:3], v[5:]
         chi, slope, turned = self._pose(q[2])
@@ -179,14 +183,14 @@ class RollingPendulumBall(AbstractDrivenBall):
         return self._pose(angles)[0][1:]
 
     def _pose(self, angles: Float[Array, " n"]) -> tuple[Array, Array, Array]:
-        """χ_i, i = 0 … n, dχ_i/dθ_i and R_i, i = 1 … n."""
+        """χ_i for i = 0 … n; dχ_i/dθ_i and R_i for i = 1 … n."""
         turned = _rotations(unit_axes(self.axes), angles)
         arm = jnp.einsum("nij,nj->ni", turned, self.coms)
         chi = jnp.concatenate([self.shell_com[None], self.pivots + arm])
         return chi, cross_rows(unit_axes(self.axes), arm), turned
 
     def _spins(self, turned, omega, rates, torque=None) -> Spins:
-        """The shell and the pendula as spins, each in its own axes."""
+        """The rotations of the shell and the pendula as `Spins`, each in its own axes."""
         own = jnp.einsum("nji,j->ni", turned, omega) + rates[:, None] * unit_axes(self.axes)
         inertia = jnp.concatenate([inertia_matrix(self.shell_inertia)[None], self._own_inertias()])
         spin = jnp.concatenate([omega[None], own])
@@ -202,12 +206,12 @@ class RollingPendulumBall(AbstractDrivenBall):
 
 
 def _with_shell(rows: Float[Array, "n 3"]) -> Float[Array, "n+1 3"]:
-    """The shell's centre of mass, at rest in the body, and the rows."""
+    """The rows of the pendula, preceded by a zero row for the shell, which is at rest in the body."""
     return jnp.concatenate([jnp.zeros((1, 3), rows.dtype), rows])
 
 
 def _euler(inertia: Array, omega: Array, omega_dot: Array) -> Float[Array, "n 3"]:
-    """K α + ω × K ω, row by row."""
+    """K ω̇ + ω × K ω for each row, with the inertias K = `inertia`."""
 
     def times(rows):
         return jnp.einsum("bij,bj->bi", inertia, rows)

@@ -1,4 +1,4 @@
-"""A ball that rolls, driven by rotors inside it: a gyrostat on a plane."""
+"""A rolling ball with rotors inside, each driven by a torque: a gyrostat on a plane."""
 
 from typing import Any, ClassVar
 
@@ -113,7 +113,9 @@ class RollingRotorBall(AbstractDrivenBall):
         return (Shape(sphere=size), *rotors)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
+        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
+        axes.
+        """
         rotation, omega, rates = quaternion_matrix(q[0]), v[:3], v[5:]
         com = self._com(v.dtype)
         velocity = v[3] * rotation[0] + v[4] * rotation[1] + cross(omega, com)
@@ -124,7 +126,9 @@ class RollingRotorBall(AbstractDrivenBall):
         return kinetic - self.mass * self.gravity * height
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """In the ball's axes: the mass, the ball less its rotors' axial inertia, and each rotor's j a aᵀ at Ω + ψ̇ a."""
+        """The mass as a point; the rotation of the ball, without its rotors' axial inertias; and those of the rotors, with
+        the inertia j a aᵀ and the angular velocity Ω + ψ̇ a. All are in the ball's axes.
+        """
         gamma, omega = quaternion_matrix(q[0])[2], v[:3]
         arm = self._com(v.dtype) + self.radius * gamma
         weight = -self.gravity * self.mass * gamma

@@ -136,7 +136,7 @@ class Satellite(AbstractSatellite):
         return Product(SE3(), Euclidean(self.wheel_inertias.shape[0]))
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """Masses in body axes; the hull's spin and each wheel's own."""
+        """The masses as points in body axes; the rotations of the hull and of each wheel."""
         places = jnp.concatenate([self.com[None], self.wheel_positions])
         masses = jnp.concatenate([self.mass[None], self.wheel_masses])
         velocity = v[None, 3:6] + places @ hat(v[:3]).T
@@ -171,14 +171,14 @@ class Satellite(AbstractSatellite):
         return hull + jnp.sum(wheels, axis=0)
 
     def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
-        """(Λ π + x × Λ p, Λ p): angular about the origin of space, linear [N m s, N s]."""
+        """The momentum in space (Λ π + x × Λ p, Λ p): angular about the origin, and linear [N m s, N s]."""
         rotation = quaternion_matrix(q[0][:4])
         momentum = self.body_momentum(u)
         linear = rotation @ momentum[3:]
         return jnp.concatenate([rotation @ momentum[:3] + cross(q[0][4:], linear), linear])
 
     def centre_of_mass(self) -> Vector3:
-        """d, of the whole satellite, body frame [m]."""
+        """d, the centre of mass of the whole satellite, body frame [m]."""
         moment = self.mass * self.com + self.wheel_masses @ self.wheel_positions
         return moment / (self.mass + jnp.sum(self.wheel_masses))
 
@@ -267,7 +267,7 @@ class SatelliteMixed(AbstractSatellite):
         return angular + jnp.pad(linear, ((3, 0), (3, 0)))
 
     def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
-        """(Λ π, p): angular about the centre of mass, linear, in space [N m s, N s]."""
+        """The momentum in space (Λ π, p): angular about the centre of mass, and linear [N m s, N s]."""
         momentum = self.body_momentum(u)
         angular = quaternion_matrix(q[0][0]) @ momentum[:3]
         return jnp.concatenate([angular, momentum[3:]])

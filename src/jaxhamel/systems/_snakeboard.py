@@ -1,4 +1,4 @@
-"""The snakeboard: a board on two wheel trucks that steer, with a rotor on top, driven from within."""
+"""The snakeboard: a board on two steered trucks, with a rotor on top; torques between its parts drive it."""
 
 from typing import Any, ClassVar
 
@@ -40,10 +40,10 @@ class Snakeboard(System):
     back and front truck relative to the board [rad]. `u = (σ, ψ̇, φ̇_b, φ̇_f)` [m/s, rad/s].
     `control`: the torques on ψ, φ_b, φ_f [N m], `(3,)`, whose reactions act on the board; default none.
 
-    The frame is regular wherever the two constraints are independent: straight wheels, φ_b = φ_f = 0,
-    are as good as any (there e = (0, 1, 0), and σ is the forward speed). Both trucks across the
-    board, φ_b and φ_f = ±π/2, are singular, because both constraints then say v_x = 0. For φ_b = −φ_f
-    throughout see `CoupledSnakeboard`, which has no singularity.
+    The frame is regular if the two constraints are independent, for example with straight wheels,
+    φ_b = φ_f = 0, where e = (0, 1, 0) and σ is the forward speed. It is singular with both trucks across
+    the board, φ_b and φ_f = ±π/2, where both constraints are v_x = 0. `CoupledSnakeboard`, for
+    φ_b = −φ_f at all times, has no singularity.
     The multipliers are the side forces of the ground on back and front wheels [N].
 
     **Invariants** without torque: the board's energy ½ (m + (J/ℓ² − m) e_1²) σ², and the angular
@@ -116,7 +116,7 @@ class Snakeboard(System):
         return _with_shape(board * self._lengths()[None, :])
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "6 6"]:
-        """The dual basis of (b, f, e), by the Gram matrix of b and f, whose determinant is that of e."""
+        """B = A⁻¹: the dual basis of the rows b, f (the constraints) and e, by the Gram matrix of b and f."""
         back, front = _sides(q[1])
         bb, ff, bf = jnp.dot(back, back), jnp.dot(front, front), jnp.dot(back, front)
         area = bb * ff - bf * bf
@@ -124,7 +124,7 @@ class Snakeboard(System):
         return _with_shape(jnp.stack(duals, axis=1) / self._lengths()[:, None])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " 6"]:
-        """(0, 0, 0, torques)."""
+        """Q = (0, 0, 0, τ): the torques act on the angles ψ, φ_b, φ_f."""
         none = jnp.zeros_like(v[:3])
         return jnp.concatenate([none, none if control is None else control])
 
@@ -136,7 +136,7 @@ class Snakeboard(System):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 4"], control: Control
     ) -> dict[str, Array]:
-        """The invariants without torque; with a torque there are none."""
+        """The invariants of the motion without torques; empty if a control is given."""
         if control is not None:
             return {}
         omega = _along(q[1])[0] * u[0] / self.half_length
@@ -147,7 +147,7 @@ class Snakeboard(System):
         return {"energy of the board": 0.5 * self._inertia_along(q[1]) * u[0] * u[0], **spins}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Three torques."""
+        """Checks that the control gives the torques on ψ, φ_b and φ_f, `(3,)`, or is None."""
         if control is not None:
             meaning = "the torques on rotor, back and front truck [N m]"
             check_control_value(t, control, (3,), meaning)
@@ -162,7 +162,7 @@ class Snakeboard(System):
         u: Float[Array, " 4"],
         control: Float[Array, " 3"] | None = None,
     ) -> Float[Array, " 4"]:
-        """(σ̇, ψ̈, φ̈_b, φ̈_f) from d'Alembert's principle along e, and the torques on each spin:
+        """(σ̇, ψ̈, φ̈_b, φ̈_f) from d'Alembert's principle along e, and from the torque on rotor and trucks:
 
             M σ̇ + ½ Ṁ σ = −(e_1/ℓ) Σ τ ,   M = m + (J/ℓ² − m) e_1² ;   r̈ = τ/(J_r, J_w, J_w) − ω̇ .
 
@@ -183,7 +183,7 @@ class Snakeboard(System):
 
             θ = Ω t ,   (x, y) = ℓ (cos θ, −sin θ) ,   ψ = φ_f = −θ ,   φ_b = π/2 − θ ,   σ = −√2 ℓ Ω .
 
-        **Arguments:** `turn_rate`: Ω [rad/s]. It is the middle of the rod of a trammel of Archimedes.
+        **Arguments:** `turn_rate`: Ω [rad/s]. The board moves like the rod of a trammel of Archimedes.
         """
         angle = turn_rate * jnp.asarray(t, dtype=turn_rate.dtype)
         centre = self.half_length * jnp.stack([jnp.cos(angle), -jnp.sin(angle)])
@@ -197,12 +197,12 @@ class Snakeboard(System):
         return jnp.stack([self.rotor_inertia, self.wheel_inertia, self.wheel_inertia])
 
     def _lengths(self) -> Float[Array, " 3"]:
-        """(ℓ, 1, 1): of (ω, v_x, v_y) into velocities."""
+        """(ℓ, 1, 1), the factors from (ω, v_x, v_y) to the velocities (ℓω, v_x, v_y)."""
         one = jnp.ones_like(self.half_length)
         return jnp.stack([self.half_length, one, one])
 
     def _inertia_along(self, r: Float[Array, " 3"]) -> Scalar:
-        """M = m + (J/ℓ² − m) e_1²: the board's inertia along e, per speed."""
+        """M = m + (J/ℓ² − m) e_1²: the inertia of ½ M σ², the board's kinetic energy along e [kg]."""
         e1 = _along(r)[0]
         return self.mass + (self.inertia / self.half_length**2 - self.mass) * e1 * e1
 
@@ -225,7 +225,7 @@ def _along(r: Float[Array, " 3"]) -> Float[Array, " 3"]:
 
 
 def _turning_part(r: Float[Array, " 3"], rdot: Float[Array, " 3"]) -> tuple[Scalar, Scalar]:
-    """e_1 = sin(φ_f − φ_b)/√N, N = 2 (cos² φ_b + cos² φ_f), and its rate, by hand."""
+    """e_1 = sin(φ_f − φ_b)/√N with N = 2 (cos² φ_b + cos² φ_f), and its rate ė_1 in closed form."""
     difference, rate = r[2] - r[1], rdot[2] - rdot[1]
     N = 2.0 * (jnp.cos(r[1]) ** 2 + jnp.cos(r[2]) ** 2)
     N_rate = -2.0 * (jnp.sin(2.0 * r[1]) * rdot[1] + jnp.sin(2.0 * r[2]) * rdot[2])
@@ -234,13 +234,14 @@ def _turning_part(r: Float[Array, " 3"], rdot: Float[Array, " 3"]) -> tuple[Scal
 
 
 def _with_shape(board: Float[Array, "3 3"]) -> Float[Array, "6 6"]:
-    """The 3 × 3 block of the board, and the shape's velocities as they are."""
+    """[[board, 0], [0, 1]] with the 3 × 3 block of the board's velocities."""
     eye, zero = jnp.eye(3, dtype=board.dtype), jnp.zeros_like(board)
     return jnp.block([[board, zero], [zero, eye]])
 
 
 def board_bodies(mass, inertias, v, spins, torques) -> tuple[Any, ...]:
-    """The mass in the board's axes; the spins of board, rotor and trucks; the board takes the reactions.
+    """The mass as a point in the board's axes, and the rotations of board, rotor and trucks; the reactions of the torques
+    act on the board.
 
     **Arguments:** `inertias` `(4,)`, the board's first; `v = (ω, v_x, v_y, …)`; `spins`, `torques` `(3,)`
     of rotor, back and front truck.
@@ -251,7 +252,7 @@ def board_bodies(mass, inertias, v, spins, torques) -> tuple[Any, ...]:
     torque = jnp.concatenate([-jnp.sum(torques)[None], torques])[:, None] * up
     inertia = (
         inertias[:, None, None] * jnp.eye(3, dtype=v.dtype)[None]
-    )  # only the last entries count
+    )  # only the moments about e_3 are used
     none = jnp.zeros((1, 3), v.dtype)
     return Points(mass[None], velocity[None], none, omega[0]), Spins(inertia, omega, torque)
 
@@ -267,7 +268,7 @@ def board_places(half_length: Array, pose: Array, back: Array, front: Array, rot
 
 
 def board_shapes(half: float) -> tuple[Shape, ...]:
-    """Board, back and front truck with its wheels, rotor."""
+    """The shapes of the board, of back and front truck with their wheels, and of the rotor."""
     wheels = [
         segment((x, y, 0), (-x, y, 0)) for x in (0.2 * half,) for y in (0.35 * half, -0.35 * half)
     ]

@@ -28,10 +28,10 @@ class SoftRollingPendulum(System):
         κ̇ = 0                                                           (constraint one-form)
 
     The shell touches the ground with a patch, not a point: leaning by φ shifts the resultant of the contact pressure by k
-    (φ − φ_0) / (m g) ahead of the centre, a restoring torque of stiffness k, and rolling dissipates energy, in part
-    independently of the speed (hysteresis of the shell), in part in proportion to it. The stiffness differs from one run
-    to the next with the pressure and the side the ball lies on; κ, a coordinate that a constraint keeps constant, is the
-    logarithm of that factor, so that a run's stiffness is part of its *initial state*. κ = 0 is the nominal one.
+    (φ − φ_0) / (m g) ahead of the centre, which gives a restoring torque of stiffness k. The rolling resistance has a part
+    that does not depend on the speed (hysteresis of the shell) and a part proportional to it. The stiffness k e^κ differs
+    from one run to the next with the pressure and the side on which the ball lies; κ is a coordinate that a constraint keeps
+    constant, so that a run's stiffness is part of its *initial state*. κ = 0 gives the nominal stiffness k.
 
     **Arguments:**
 
@@ -40,7 +40,7 @@ class SoftRollingPendulum(System):
         that is `(2,)` (lateral, vertical) [m]; this body turns with the shell.
     - `pendulum_mass`, `pendulum_inertia`, `pendulum_com`: m_p, I_p, `(2,)`, of the body that the joint turns.
     - `joint_coulomb`: F_j [N m]; `joint_viscous`: c_j [N m s/rad].
-    - `contact_stiffness`: k [N m/rad]; `rest_angle`: φ_0 [rad], where the shell's own weight does not turn it
+    - `contact_stiffness`: k [N m/rad]; `rest_angle`: φ_0 [rad], at which it exerts no torque
         (a slope α of the ground moves it by m g R sin α / k).
     - `rolling_coulomb`: F_g [N m]; `rolling_viscous`: c_g [N m s/rad].
     - `slip_rate`: ε [rad/s]. Below it friction is viscous, so that a joint that sticks creeps at less
@@ -126,9 +126,10 @@ class SoftRollingPendulum(System):
 
     @classmethod
     def roboball(cls, **changed: Any) -> "SoftRollingPendulum":
-        """RoboBall II with the values of its design (URDF) and its published joint friction, without soft contact.
+        """RoboBall II with the parameters of its design (URDF) and its published joint friction, without soft contact.
 
-        The design does not determine the soft contact, which has to be given or identified. `changed`: other values.
+        The soft contact does not follow from the design and has to be given or identified. `changed`: parameters with other
+        values.
         """
         drawn = {
             "radius": 0.3175,
@@ -147,7 +148,9 @@ class SoftRollingPendulum(System):
 
     @classmethod
     def of(cls, robot: "SoftRollingPendulum") -> "SoftRollingPendulum":
-        """A robot with the parameters of another: `PendulumInStand.of(robot)` puts it into its stand."""
+        """A system of this class with the parameters of `robot`, such as `PendulumInStand.of(robot)`, the robot in a
+        stand.
+        """
         return cls(**{field.name: getattr(robot, field.name) for field in fields(robot)})
 
     def __check_init__(self) -> None:
@@ -220,7 +223,7 @@ class SoftRollingPendulum(System):
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
-        """(φ̈, θ̈) with the absolute angle ψ = φ + θ in place of θ, where the inertia is a short matrix:
+        """(φ̈, θ̈), from the equations for φ and the absolute angle ψ = φ + θ, in which the mass matrix is short:
 
             M_11 φ̈ + M_12 ψ̈ = −m_c (g + R φ̇²) a_c − m_p R ψ̇² a_p + τ_φ − τ_θ − k e^κ (φ − φ_0)
             M_12 φ̈ + M_22 ψ̈ = −m_p g a_p + τ_θ
@@ -228,7 +231,7 @@ class SoftRollingPendulum(System):
             M_12 = m_p R b_p ,    M_22 = I_p + m_p |c_p|² ,
 
         (a, b) the lateral and vertical position of a centre of mass, turned by φ or ψ.
-        Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        Arguments as for `jaxhamel.acceleration`, whose value it equals by an independent computation.
         """
         _, q, (u,), _ = prepare(q, u, t=t, control=control)
         R, g, m_c, m_p = self.radius, self.gravity, self.centre_mass, self.pendulum_mass
@@ -273,5 +276,5 @@ def _turned(com: Float[Array, " 2"], angle: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _dry_friction(rate: Scalar, coulomb: Scalar, viscous: Scalar, slip_rate: Scalar) -> Scalar:
-    """−(F s(w) + c w): Coulomb's law with a finite slope at rest, where a gradient needs one."""
+    """−(F s(w) + c w): viscous friction, and Coulomb's law smoothed at rest so that it has derivatives there."""
     return -(coulomb / jnp.sqrt(rate * rate + slip_rate * slip_rate) + viscous) * rate

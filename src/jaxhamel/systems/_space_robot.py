@@ -26,8 +26,8 @@ class SpaceRobot(System):
         L = ½ I_0 ω² + ½ m_0 |v|² + ½ Σ I_i (ω + ψ̇_i)² + ½ Σ m_i |v + ω × p_i + ṗ_i|²  on SE(2) × R^n
         ψ_i = r_1 + … + r_i ,    p_i = mount + Σ_{j<i} l_j e(ψ_j) + c_i e(ψ_i) ,    e(ψ) = (cos ψ, sin ψ)
 
-    No outer force acts: the momentum is conserved whatever the joints do, and turns their motion
-    into one of the base by the mechanical connection.
+    No external force acts, so the momentum is conserved for any motion of the joints; by the mechanical
+    connection this motion moves the base.
 
     **Arguments:**
 
@@ -120,12 +120,12 @@ class SpaceRobot(System):
         return 0.5 * jnp.sum(masses[:, None] * velocities**2) + 0.5 * jnp.sum(inertias * rates**2)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """(0, 0, 0, τ)."""
+        """Q = (0, 0, 0, τ): the torques act on the joint angles."""
         torque = jnp.zeros_like(v[3:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """All masses in base axes, all rotations about the plane's normal."""
+        """The masses of base and links as points in base axes, and their rotations about the normal of the plane."""
         velocities, rates = self._body_velocities(q[1], v)
         masses, inertias = self._all_masses()
         points = jnp.pad(velocities, ((0, 0), (0, 1)))
@@ -148,7 +148,7 @@ class SpaceRobot(System):
         return kept if control is not None else {**kept, "energy": self.lagrangian(t, q, u)}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Joint torques, or none."""
+        """Checks that the control gives one torque for each joint, or is None."""
         if control is not None:
             check_control_value(t, control, self.masses.shape, "joint torques [N m]")
 
@@ -166,7 +166,7 @@ class SpaceRobot(System):
         return at_base @ _rotation(q[0][0]).T + q[0][None, 1:]
 
     def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 3"]:
-        """(angular about the origin of space, linear) [N m s, N s], from the bodies' velocities."""
+        """The momentum in space, (angular about the origin, linear) [N m s, N s], from the bodies' velocities."""
         velocities, rates = self._body_velocities(q[1], u)
         masses, inertias = self._all_masses()
         linear = masses[:, None] * (velocities @ _rotation(q[0][0]).T)
@@ -211,7 +211,7 @@ class SpaceRobot(System):
         return masses, jnp.concatenate([self.base_inertia[None], self.inertias])
 
     def _link_centres(self, r: Float[Array, " n"]) -> Float[Array, "n 2"]:
-        """p_i, base frame."""
+        """p_i, the centres of mass of the links in the base frame [m]."""
         along = _directions(r)
         ends = jnp.cumsum(self.lengths[:, None] * along, axis=0)
         starts = jnp.concatenate([jnp.zeros((1, 2), r.dtype), ends[:-1]])
@@ -220,7 +220,7 @@ class SpaceRobot(System):
     def _body_velocities(
         self, r: Float[Array, " n"], v: Velocity
     ) -> tuple[Float[Array, "b 2"], Float[Array, " b"]]:
-        """Velocities of the centres of mass in base axes and angular rates, the base's first."""
+        """The velocities of the centres of mass in base axes, and the angular velocities; those of the base come first."""
         centres, moving = jax.jvp(self._link_centres, (r,), (v[3:],))
         turning = v[0] * jnp.stack([-centres[:, 1], centres[:, 0]], axis=1)
         links = v[None, 1:3] + turning + moving
@@ -228,7 +228,7 @@ class SpaceRobot(System):
         return jnp.concatenate([v[None, 1:3], links]), rates
 
     def _levers(self) -> Float[Array, "b b 2"]:
-        """Body b's centre of mass is x_0 + Σ_j R(φ_j) lever_bj."""
+        """The levers of x_b = x_0 + Σ_j R(φ_j) lever_bj, the centre of mass of each body b from that of the base, x_0."""
         n = self.masses.shape[0]
         carried = jnp.tril(jnp.ones((n, n), self.masses.dtype), -1) * self.lengths[None]
         along = carried + jnp.diag(self.coms)
@@ -250,5 +250,5 @@ def _rotation(angle: Scalar) -> Float[Array, "2 2"]:
 
 
 def _normal(rate: Scalar) -> Float[Array, " 3"]:
-    """A rate about the plane's normal as a vector."""
+    """The angular velocity (0, 0, rate) about the normal of the plane."""
     return jnp.pad(rate[None], (2, 0))

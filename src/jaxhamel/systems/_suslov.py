@@ -38,8 +38,8 @@ class Suslov(System):
         values. λ is the multiplier of ξ as given.
 
     Configuration `q (4,)`, quaternion (w, x, y, z). `u (2,)` [rad/s] is Ω along the unit vectors
-    a, b that the shortest rotation from e_3 to ξ makes of e_1, e_2: (Ω_1, Ω_2) for ξ = e_3. That
-    rotation does not exist for ξ along −e_3; −ξ is the same constraint.
+    a, b to which the shortest rotation from e_3 to ξ takes e_1, e_2: (Ω_1, Ω_2) for ξ = e_3. For ξ along
+    −e_3 this rotation is not unique; −ξ is the same constraint.
 
     **Invariants:** energy (the constraint does no work, however ξ moves).
 
@@ -109,12 +109,12 @@ class Suslov(System):
         return 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)
 
     def frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
-        """Rows ξ, a, b."""
+        """A with the rows ξ (the constraint), a and b."""
         xi = self._xi(t)
         return jnp.stack([xi, *_across(xi)])
 
     def inverse_frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
-        """Columns ξ/|ξ|², a, b."""
+        """B = A⁻¹ with the columns ξ/|ξ|², a and b."""
         xi = self._xi(t)
         return jnp.stack([xi / jnp.sum(xi * xi), *_across(xi)], axis=1)
 

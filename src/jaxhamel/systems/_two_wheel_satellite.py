@@ -24,9 +24,10 @@ class TwoWheelSatellite(AbstractZeroMomentum):
         L = ½ ω·Θ ω + J (ω_1 φ̇_1 + ω_2 φ̇_2) + ½ J (φ̇_1² + φ̇_2²)    on SO(3) × R² ,
         Θ ω + J (φ̇_1, φ̇_2, 0) = 0 ,
 
-    the second line being zero momentum, three constraints. With Θ diagonal no wheel turns it about
-    e_3; a closed path of e_3 on the sphere, which encloses the area α, does so by α. If also Θ_1 = Θ_2, the turn by α in
-    the time T takes ∫ φ̇_1² + φ̇_2² dt ≥ (Θ_1/J)² α (4π − α)/T, a circle on the sphere.
+    the second line being zero angular momentum, three constraints. With Θ diagonal neither wheel turns the satellite about
+    e_3 directly; a closed path of e_3 on the sphere that encloses the area α turns it about e_3 by α. If also Θ_1 = Θ_2, a
+    turn by α in the time T needs ∫ φ̇_1² + φ̇_2² dt ≥ (Θ_1/J)² α (4π − α)/T; the least value belongs to a circle on the
+    sphere.
 
     **Arguments:** `inertia`: Θ of everything, wheels locked, about the centre of mass [kg m²], `(3,)` or `(3, 3)`;
     `wheel_inertia`: J of each wheel about its axis [kg m²].
@@ -35,7 +36,8 @@ class TwoWheelSatellite(AbstractZeroMomentum):
 
     **Invariants** without torque: the energy; φ̇.
 
-    **Known solution:** without torque φ̇ stays as it is, and the satellite turns steadily about the axis Θ⁻¹ (φ̇_1, φ̇_2, 0).
+    **Known solution:** without torque φ̇ stays as it is, and the satellite turns steadily about the axis Θ⁻¹ (φ̇_1, φ̇_2,
+    0).
 
     **Raises:** `ValueError` for parameters that are not physical.
 
@@ -67,7 +69,7 @@ class TwoWheelSatellite(AbstractZeroMomentum):
         return body + self.wheel_inertia * jnp.dot(rates, omega[:2] + 0.5 * rates)
 
     def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-        """J Θ⁻¹ (e_1, e_2), the same at all wheel angles."""
+        """A = J Θ⁻¹ (e_1, e_2), which does not depend on the wheel angles."""
         axes = jnp.eye(3, dtype=self.wheel_inertia.dtype)[:, :2]
         return symmetric_solve(inertia_matrix(self.inertia), self.wheel_inertia * axes)
 
@@ -78,14 +80,14 @@ class TwoWheelSatellite(AbstractZeroMomentum):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
     ) -> dict[str, Array]:
-        """Energy and wheel rates, without torque."""
+        """Energy and wheel rates; empty if torques act."""
         if control is not None:
             return {}
         v = jnp.concatenate([-self.connection(q[1]) @ u, u])
         return {"energy": self.lagrangian(t, q, v), "wheel rates": u}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Wheel torques, or none."""
+        """Checks that the control gives the wheel torques, `(2,)`, or is None."""
         if control is not None:
             check_control_value(t, control, (2,), "wheel torques [N m]")
 

@@ -16,7 +16,7 @@ from jaxhamel.systems._checks import check_added_mass, check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
-# for the example: a body whose added mass is smallest in the forward direction
+# the example's added mass, smallest in the forward direction
 _ADDED_MASS = tuple(
     tuple(m if i == j else 0.0 for j in range(6))
     for i, m in enumerate((0.01, 0.02, 0.03, 0.3, 0.6, 0.9))
@@ -133,7 +133,7 @@ class UnderwaterBody(System):
     # --- closed forms and other quantities of this system --------------------------------------
 
     def mass_matrix(self) -> Float[Array, "6 6"]:
-        """M of (ω, v): body and fluid. Only the symmetric part of the added mass enters."""
+        """M of (ω, v), of body and fluid; only the symmetric part of the added mass is used."""
         lever = self.mass * hat(self.com)
         about_origin = inertia_matrix(self.inertia) - lever @ hat(self.com)
         body = jnp.block(
@@ -142,7 +142,7 @@ class UnderwaterBody(System):
         return body + 0.5 * (self.added_mass + self.added_mass.T)
 
     def impulse(self, q: Float[Array, " 7"], u: Float[Array, " 6"]) -> tuple[Vector3, Vector3]:
-        """(Λ π + x × Λ p, Λ p): the impulse of body and fluid in space, about its origin."""
+        """The impulse of body and fluid in space: angular about the origin, Λ π + x × Λ p, and linear, Λ p."""
         rotation = quaternion_matrix(q[:4])
         momentum = self.mass_matrix() @ u
         linear = rotation @ momentum[3:]

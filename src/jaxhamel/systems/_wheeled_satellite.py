@@ -23,7 +23,7 @@ from jaxhamel.systems._parameters import parameter
 
 
 class AbstractSatellite(System):
-    """Base class of both satellites: wheels of axial inertia J_i about unit axes a_i, driven by motors.
+    """Base class of satellites with wheels of axial inertia J_i about unit axes a_i, driven by motors.
 
     L = ½ V·L_0 V + V·K φ̇ + ½ Σ J_i φ̇_i² ,    K_i = (J_i a_i, 0)
     """
@@ -90,12 +90,12 @@ class AbstractSatellite(System):
         return body + 0.5 * jnp.sum(self.wheel_inertias * v[6:] ** 2)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " k"]:
-        """(0, τ)."""
+        """Q = (0, τ): the torques act on the wheel angles."""
         torque = jnp.zeros_like(v[6:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:6]), torque])
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Wheel torques, or none."""
+        """Checks that the control gives one torque for each wheel, or is None."""
         if control is not None:
             wheels = self.wheel_inertias.shape
             check_control_value(t, control, wheels, "wheel torques [N m]")
@@ -108,7 +108,7 @@ class AbstractSatellite(System):
 
     @abstractmethod
     def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
-        """In space."""
+        """The momentum in space: angular, and linear [N m s, N s]."""
 
     @own_equations
     def closed_form(
@@ -129,12 +129,12 @@ class AbstractSatellite(System):
 
     @abstractmethod
     def _gyroscopic(self, u: Float[Array, " k"]) -> Float[Array, " 6"]:
-        """ad_Vᵀ Π."""
+        """The gyroscopic term ad_Vᵀ Π of Π̇."""
 
     def _spins(
         self, hull: Float[Array, "3 3"], wheels: Float[Array, "n 3 3"], q, v, control: Control, t
     ) -> Spins:
-        """The hull in its axes, each wheel in axes that turn with the wheel."""
+        """The rotations as `Spins`: that of the hull in body axes, that of each wheel in axes that turn with the wheel."""
         torque = jnp.zeros_like(v[6:]) if control is None else control(t)
         exponential = SO3().exp
 

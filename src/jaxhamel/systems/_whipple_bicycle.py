@@ -63,9 +63,9 @@ class WhippleBicycle(System):
     Configuration `q = (quaternion (4,) of B, rear hub (3,), (δ, θ_R, θ_F))` [rad, m]: the steer angle
     δ, positive to the right, and the wheels' turns relative to their frames, positive forward.
     `u = (φ̇, δ̇, θ̇_R)` [rad/s]: the rates of lean (positive to the right), of steer, of the rear wheel,
-    which rolls at r_R θ̇_R. `control`: the torques (T_φ, T_δ, T_R) [N m] dual to these: one that leans
-    the rear frame from without, one between the frames, one that drives the rear wheel against its
-    frame; default none.
+    which rolls at r_R θ̇_R. `control`: the torques (T_φ, T_δ, T_R) [N m] dual to these rates: T_φ from
+    outside on the lean of the rear frame, T_δ between the frames, T_R between rear frame and rear wheel;
+    default none.
     The three components of the velocity of each contact point are constraints, so the multipliers
     are the whole forces of the ground on rear and front wheel, `(6,)` [N]. The vertical ones say that
     the wheels stay on the ground: they can be integrated, and `configuration` solves them for the
@@ -204,7 +204,7 @@ class WhippleBicycle(System):
     # --- the system, for the general equations ---------------------------------------------
 
     def initial_state(self) -> tuple[Any, ...]:
-        """Upright and straight, on the ground, the rear wheel above the origin."""
+        """The bicycle at rest, upright and straight on the ground, with the rear wheel above the origin."""
         return self.configuration(jnp.zeros(()), jnp.zeros(())), jnp.zeros(3)
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
@@ -242,11 +242,11 @@ class WhippleBicycle(System):
         return frame(self, q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "9 9"]:
-        """B = A⁻¹ in closed form: three equations for the velocity of the front point of contact are solved."""
+        """B = A⁻¹ in closed form, up to three equations for the velocity of the front point of contact, which are solved."""
         return inverse_frame(self, q)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " 9"]:
-        """T_φ along the heading, T_δ and T_R on the coordinates that they turn."""
+        """Q: T_φ acts about the heading, T_δ on the steer angle, T_R on the angle of the rear wheel."""
         if control is None:
             return jnp.zeros_like(v)
         none = jnp.zeros_like(v[:3])
@@ -255,7 +255,9 @@ class WhippleBicycle(System):
         )
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """Centres of mass in the axes of the rear frame, spins each in its body's; the torques act between bodies."""
+        """The masses as points in the axes of the rear frame, the rotations each in its own body's axes, with the
+        torques.
+        """
         mass, (velocity, omega) = masses(self), velocities(self, q, v)
         weight = -self.gravity * mass[:, None] * quaternion_matrix(q[0])[2][None]
         torques = jnp.zeros_like(omega)
@@ -273,7 +275,7 @@ class WhippleBicycle(System):
         return heights if control is not None else {"energy": energy(self, t, q, u), **heights}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Three torques."""
+        """Checks that the control gives the torques on lean, steer and rear wheel, `(3,)`, or is None."""
         if control is not None:
             meaning = "the torques on lean, steer and rear wheel [N m]"
             check_control_value(t, control, (3,), meaning)
@@ -314,7 +316,7 @@ class WhippleBicycle(System):
 
     @own_equations
     def canonical_matrices(self) -> CanonicalMatrices:
-        """M, C_1, K_0, K_2 of the linear equations about riding straight on, from the nonlinear ones by their derivatives:
+        """M, C_1, K_0, K_2 of the linear equations about riding straight on, by derivatives of the nonlinear equations:
 
             M q̈ + v C_1 q̇ + (g K_0 + v² K_2) q = (T_φ, T_δ) ,    q = (φ, δ) .
 
@@ -324,7 +326,7 @@ class WhippleBicycle(System):
 
 
 def _in_one_dtype(*values: Any) -> tuple[Array, ...]:
-    """Numbers and lists in the precision of the arrays among them."""
+    """The values as arrays of one dtype: that of the arrays among them, by default JAX's."""
     given = [x.dtype for x in values if hasattr(x, "dtype")]
     dtype = jnp.result_type(*given) if given else jnp.result_type(float)
     return tuple(jnp.asarray(x, dtype) for x in values)

@@ -1,4 +1,4 @@
-"""Systems on SO(3) × R² whose angular momentum is zero, u = (ω + A(r) ṙ, ṙ), driven by what moves r."""
+"""Systems on SO(3) × R² with zero angular momentum, u = (ω + A(r) ṙ, ṙ), driven by forces on the shape r."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -12,7 +12,9 @@ from jaxhamel.mechanics import System
 
 
 class AbstractZeroMomentum(System):
-    """The frame, whose first three rows are the constraint ω + A(r) ṙ = 0, and the force (0, 0, 0, control)."""
+    """Base class with the frame, whose first three rows are the constraint ω + A(r) ṙ = 0, and the force
+    (0, 0, 0, control).
+    """
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 3
@@ -20,7 +22,7 @@ class AbstractZeroMomentum(System):
 
     @abstractmethod
     def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-        """A(r)."""
+        """A(r) of the constraint ω + A(r) ṙ = 0."""
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = (ω + A ṙ, ṙ)."""
@@ -30,7 +32,7 @@ class AbstractZeroMomentum(System):
         return _with_connection(-self.connection(q[1]))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
-        """(0, 0, 0, control), what is dual to r."""
+        """Q = (0, 0, 0, control): the control is dual to r."""
         given = jnp.zeros_like(v[3:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:3]), given])
 

@@ -172,9 +172,7 @@ def _kind(kinds: tuple, notes: FieldNotes) -> str:
 def _hints(cls: type) -> Mapping[str, Any]:
     try:
         return get_type_hints(cls)
-    except (
-        Exception
-    ):  # a name cannot be resolved; the annotations are then used as they are written
+    except Exception:  # a name cannot be resolved: unresolved annotations are used
         return {}
 
 
