@@ -70,7 +70,7 @@ def _read(known: dict, v: Any) -> Any:
 
 
 def _results(e: Any, operands: list) -> Sequence:
-    if e.primitive.name == "copy":  # a known flag stays known
+    if e.primitive.name == "copy":  # not run, so that a flag that is known stays known
         return operands
     called = _called(e)
     if called is not None:
@@ -163,7 +163,9 @@ def _in_one_fusion(program: Any, values: list) -> list:
     given, results = [i for i in needed if i in entries], [i for i in inside if i in set(ends)]
 
     def of_all(*entries: Any) -> list:
-        scalars = [jnp.reshape(x, ()) for x in entries]  # see `_one_loop`
+        scalars = [
+            jnp.reshape(x, ()) for x in entries
+        ]  # XLA may not change their shape: `_one_loop`
         found = dict(zip(given, scalars, strict=True))
         compute(graph, inside, found)
         floats = [lax.convert_element_type(x, float) for x in scalars]

@@ -22,8 +22,8 @@ LONGEST_GROWTH = 1.5
 # and run 2 to 40 times as fast. Of these at most SHORT_SINES may stem from functions that take many operations each, such as
 # sines: XLA vectorises these functions in arrays.
 SHORT, SHORT_SINES = 9_000, 2_000
-# A function is written out to count its operations, which takes seconds where its arrays have more numbers than this in all:
-# such a function runs as it is.
+# To count its operations a function is written out, which takes seconds if its arrays have more numbers than this in all.
+# Such a function is not written out.
 MOST_WORK = 400_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
@@ -40,7 +40,7 @@ def one_lane(f: Callable) -> Callable:
     """
 
     def of_one(x: Any, *shared: Any):
-        if not one_kernel_works():  # a GPU would start a program for every number
+        if not one_kernel_works():  # a GPU would launch a kernel for every number
             return f(x, *shared)
         leaves, structure = jax.tree.flatten(x)
         found = []

@@ -221,7 +221,8 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
 
     for equation in jaxpr.eqns:
         operands, first = [read(v) for v in equation.invars], len(graph.nodes)
-        out = [*map(np.asarray, write_equation(graph, equation, operands))]  # a single node as well
+        # a rule may return a single node in place of an array of nodes
+        out = [*map(np.asarray, write_equation(graph, equation, operands))]
         for each in out:
             graph.mark(each, first)
         nodes.update(zip(equation.outvars, out, strict=True))

@@ -62,7 +62,9 @@ def _transpose(x_bar, matrix, rhs, *, arrays):
 
 def _batch(values, axes, *, arrays):
     (matrix, rhs), (of_matrix, of_rhs) = values, axes
-    if of_matrix is None:  # one matrix for all: more columns
+    if (
+        of_matrix is None
+    ):  # one matrix for the whole batch, whose right-hand sides become its columns
         columns = jnp.moveaxis(rhs, of_rhs, -1)
         flat = columns.reshape(*columns.shape[:-2], -1)
         x = _solve_p.bind(matrix, flat, arrays=arrays)

@@ -114,7 +114,7 @@ class _Writer:
         return self.nodes.get(v)
 
     def flag(self) -> int | None:
-        """The place of the input that decides how often the first inner loop runs; None unless one Boolean decides."""
+        """The index of the one Boolean input that decides how often the first inner loop runs; None if others do, too."""
         needed = {i for i in self.graph.needed(self.undecided[:1]) if self.graph.value(i) is None}
 
         def uses(v):

@@ -49,7 +49,7 @@ def is_float(x: Any) -> bool:
 
 
 def _forward(run, function, floats, active, batched, size):
-    """Forward mode as a function (x, ẋ) ↦ ẏ, with ẋ for the active inputs only."""
+    """Forward mode as a function (x, ẋ) ↦ ẏ, with ẋ for the active inputs only, those with a tangent."""
 
     def rates(*given):
         x, along = given[: len(batched)], given[len(batched) :]

@@ -147,7 +147,7 @@ def _batch(values, axes, *, function, rule, out):
     shapes = [
         jax.ShapeDtypeStruct((size, *shape), dtype, weak_type=weak) for shape, dtype, weak in out
     ]
-    # a batch of batches starts from axis 0 everywhere, as `of_many` expects
+    # all results have the batch axis in front; a batch of batches calls this rule again, with `many` as its function
     return own_derivative(many, of_many, values, shapes), [0] * len(out)
 
 

@@ -46,8 +46,11 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
 
 
 def _looked_up(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
-    """Reads large tables ahead of the primitive, so that the surrounding lanes find them (`_look_ups`), at positions that
-    do not depend on x."""
+    """Takes look-ups in large tables at positions that do not depend on x out of the function, ahead of the primitive.
+
+    There the surrounding lanes find these look-ups, too (`_look_ups`). Returns the captured values with their results, and
+    the function without them.
+    """
     first = len(known)
     parts = divided(closed, [i >= first for i in range(len(closed.in_avals))])
     if parts is None or parts.of_lanes:

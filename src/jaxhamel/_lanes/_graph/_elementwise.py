@@ -38,11 +38,11 @@ _by = folding.by
 # XLA never repeats a division. It does repeat functions such as the sine, at the cost of about this many operations.
 _FUNCTION = 100
 
-# The length of a sine or cosine; those of the same argument share the argument's reduction.
+# The number of operations of a sine or cosine; both of the same argument share the reduction of this argument.
 _SINE = 30
 _ARCTANGENT = 40
 
-# Those without a GPU instruction are the primitives that JAX does not lower to Triton (0.10.1 and 0.10.2). `lt_to` and
+# `gpu_kernel=False` marks the primitives that JAX does not lower to Triton (0.10.1 and 0.10.2). `lt_to` and
 # `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). With the
 # replacements of these two, the position found among equal table entries may differ by one; the value found does not.
 # fmt: off

@@ -24,7 +24,7 @@ class Node(NamedTuple):
     operands: tuple[int, ...]
     dtype: np.dtype
     batched: bool
-    value: Any = None  # of a constant
+    value: Any = None  # the value of a constant; None for other nodes
 
 
 @cache
@@ -52,7 +52,7 @@ class Graph:
         self.takes_blocks = False
         self.fused = False  # whether the program is compiled as fusions over many lanes
         self.alone = False  # whether `vmap` has been applied and the program runs for one lane
-        self.numbers: dict[int, Any] = {}  # the values of constants that are numbers
+        self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
@@ -100,7 +100,7 @@ class Graph:
 
     def _folded(self, record: Primitive, operands, dtype, params):
         values = []
-        for i in operands:  # most operations end here
+        for i in operands:  # for most operations the first operand without a value ends the loop
             value = self.nodes[i].value
             if value is None:
                 return None

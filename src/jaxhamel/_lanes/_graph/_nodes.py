@@ -7,7 +7,7 @@ from jaxtyping import Int
 
 if (
     TYPE_CHECKING
-):  # the graph reads the table of elementwise primitives, whose rule is made of nodes
+):  # the graph's module imports the elementwise primitives, and these import this module
     from jaxhamel._lanes._graph._graph import Graph
 
 Nodes = Int[np.ndarray, "..."]

@@ -17,8 +17,8 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# The most operations of an unrolled loop; this many compile in about 6 s. The backward pass of one period of the ball
-# with three masses has 11,452; under `jax.vmap` it takes four times as long (docs/feedback.md).
+# The most operations of an unrolled loop; this many compile in about 6 s. The backward pass of one sampling period of the
+# ball with three masses has 11,452; under `jax.vmap` it takes four times as long (docs/feedback.md).
 LONGEST_LOOP = 20_000
 MOST_TURNS = 1_000
 

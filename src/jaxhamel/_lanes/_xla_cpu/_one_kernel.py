@@ -63,7 +63,7 @@ def as_one_kernel(
 
 
 def is_kernel(shapes: Sequence[Any]) -> bool:
-    """Whether `as_one_kernel` marks a function with these results."""
+    """Whether `as_one_kernel` can mark a function with these results: one must be of floating point."""
     return any(_is_float(x.dtype) for x in shapes)
 
 

@@ -303,7 +303,7 @@ def in_one_kernel(size: int) -> bool:
     return size <= SMALL_BATCH and one_kernel_works()
 
 
-# Before this version XLA's fusion emitters, which are on by default, end the process on windows
+# Before this version XLA's fusion emitters, which are on by default, end the process when they compile such a window
 # ("operand_maps.size() == 1" in jaxlib 0.10.1). There `_cuts` is used, which is correct and several times as slow.
 OLDEST = (0, 10, 2)
 

@@ -43,8 +43,8 @@ def with_derivatives_of(
 ) -> Callable:
     """`function` of a pytree of arrays, with the derivatives of `other`, whose values are nearly the same.
 
-    Values are always those of `function`; results that are no floats have no derivative. `faster` computes first
-    derivatives where it can, `other` all further ones.
+    Values are always those of `function`; results that are not of floating point have no derivative. First derivatives are
+    computed by `faster` where it can, all others by `other`.
     """
 
     def differentiable(argument: Any) -> Any:
