@@ -140,6 +140,7 @@ class CollocationSearch(AbstractSearch):
         )  # fmt: skip
 
     def _change_phase(self) -> None:
+        """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
         if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
             return
         if self._bends():

@@ -55,7 +55,7 @@ def optimal_control(
     costate: Float[Array, " n+k"],
     near: Float[Array, " m"],
 ) -> Float[Array, " m"]:
-    """c with ∂H/∂c = 0, by Newton's method from `near`; its first derivatives are those of the implicit function."""
+    """The control c with ∂H/∂c = 0, by Newton's method from `near`; first derivatives by the implicit function theorem."""
 
     def of_c(c):
         return hamiltonian(problem, t, q, u, c, costate)

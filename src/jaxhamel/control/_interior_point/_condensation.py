@@ -87,6 +87,7 @@ def eliminate(
 
 
 def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect) -> Eliminated:
+    """Eliminates the stages of one interval."""
     shapes = Shapes.of(transcription)
     d, s, m = shapes.d, len(transcription.rule.points), transcription.n_controls
     derivative = np.asarray(transcription.rule.derivative)
@@ -178,6 +179,7 @@ def _condense(transcription, points: Derivatives, end: Derivatives, gap, excess,
 
 
 def _with_ends(transcription, parts: Parts, conditions, H, g, A, b):
+    """(H, g, D, e), with the parts at the first and the last time added to the first and the last interval."""
     shapes = Shapes.of(transcription)
     unit = jnp.eye(shapes.all, dtype=g.dtype)[shapes.d :]
     Y_last = jnp.concatenate([A[-1], unit])

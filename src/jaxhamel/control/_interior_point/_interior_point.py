@@ -67,6 +67,7 @@ def advance(
 def _iteration(
     transcription: Transcription, state: SearchState, tolerance: Scalar
 ) -> tuple[SearchState, Parts, HistoryRow]:
+    """One iteration: updates the errors and μ, and makes a step unless the iterate is a solution."""
     w, duals = state.w, state.duals
     parts = parts_of(transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)

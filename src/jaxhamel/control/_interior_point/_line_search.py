@@ -288,7 +288,7 @@ def _finite(move: Direction) -> Bool[Array, ""]:
 
 
 def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
-    """The next regularisation to try after `shift`; `floor`: the one tried first; `last`: the last one that was needed.
+    """The next regularisation to try after `shift`; `floor`: the first one in this step; `last`: the last one needed so far.
 
     It begins at a third of `last` and grows by a factor of eight. If none was needed yet (`last` = 0), it begins at
     `LEAST_SHIFT` and grows by a factor of ten (Wächter and Biegler 2006, section 3.1).

@@ -89,8 +89,8 @@ def errors_of(
 def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
     """The state before the first iteration; without bounds, μ is 0.
 
-    The multipliers are estimated before the first step. With zeros the Hessian lacks the curvature of the equations of
-    motion, and the first steps are as long as the regularisation allows.
+    The multipliers are estimated before the first step: with zero multipliers the Hessian lacks the curvature of the
+    equations of motion, and the first steps are as long as the regularisation allows.
     """
     dtype = w.X.dtype
 

@@ -138,6 +138,7 @@ def _iteration(
     barrier: Scalar,
     hessian: str,
 ) -> SearchState:
+    """One iteration: updates the errors and μ, and makes a step unless the plan is solved for the last μ."""
     w, duals = state.w, state.duals
     parts = HESSIANS[hessian](transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)

@@ -80,6 +80,7 @@ def _merit(cost, d, y, penalty):
 
 
 def _judge(iterate: Iterate, there, penalty) -> Iterate:
+    """Accepts or rejects the candidate, whose model is `there`, by its merit, and updates the damping λ."""
     here = _merit(iterate.model.cost, iterate.model.d, iterate.y, penalty)
     actual = here - _merit(there.cost, there.d, iterate.y, penalty)
     ratio = actual / (here - iterate.predicted)

@@ -279,6 +279,7 @@ def _distance(
     q: Configuration,
     u: QuasiVelocity,
 ) -> Array:
+    """(local(q_target, q), u − u_target), without the part whose target is None."""
     parts = [jnp.zeros(0, u.dtype)]
     if q_target is not None:
         parts.append(system.space.local(q_target, q))

@@ -116,7 +116,7 @@ def TrackingProblem(
 
     **Arguments:** `system`, `q0`, `u0`, `ts`, `curve`, `constraints` and `guess` as for `ControlProblem`; `path`: t ->
     `(d,)`, `output`: q -> `(d,)`, default the last factor of q; `tracking_weight`: w; `acceleration_weight`: a; `costs`:
-    further ones.
+    further costs.
 
     **Returns:** a `ControlProblem`. **Raises:** as `ControlProblem`.
     """
