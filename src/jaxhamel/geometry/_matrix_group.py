@@ -122,7 +122,7 @@ def _dual_and_constants(generators):
 
 
 def _expm(matrix: Element) -> Element:
-    """exp A by the Taylor series of exp(A/2^s), squared s times: has derivatives in both modes and needs no LAPACK."""
+    """exp A by the Taylor series of exp(A/2^s), squared s times; differentiable in both modes, without LAPACK."""
     eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
     norm = jax.lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(matrix), axis=1)))
     s = jnp.clip(jnp.ceil(jnp.log2(jnp.maximum(norm, 0.25))) + 1.0, 0.0, _SQUARINGS)

@@ -114,7 +114,9 @@ class System(eqx.Module):
         return {}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Raises an error for a control that does not fit the system; called before computations only. Default: any fits."""
+        """Raises an error for a control that does not fit the system. It is called only before computations, not in a
+        right-hand side. Default: every control fits.
+        """
 
     def initial_state(self) -> tuple[Configuration, Float[Array, " k"]]:
         """Default initial state (q, u) of scenarios; default: the identity, at rest."""
@@ -123,7 +125,7 @@ class System(eqx.Module):
     def outputs(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
     ) -> tuple[Output, ...]:
-        """Further quantities for tables and figures, such as forces; `control` is the callable. Default: none."""
+        """Further quantities for tables and figures, such as forces; `control` is a callable of t. Default: empty."""
         return ()
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:

@@ -119,8 +119,8 @@ class ChaplyginSleigh(System):
     def closed_form(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
-        """(v̇, ω̇) = (a ω² + F/m, (τ/m − a v ω)/k²). Arguments as for `jaxhamel.acceleration`, which it equals; `control`
-        is the value (F, τ).
+        """(v̇, ω̇) = (a ω² + F/m, (τ/m − a v ω)/k²). Arguments as for `jaxhamel.acceleration`, whose value it equals;
+        `control` is the value (F, τ).
         """
         push = jnp.zeros_like(u) if control is None else control / self.mass  # pyright: ignore[reportOperatorIssue]
         forward = self.offset * u[1] * u[1] + push[0]

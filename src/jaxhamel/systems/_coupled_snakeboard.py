@@ -155,7 +155,7 @@ class CoupledSnakeboard(System):
 
             K σ̇ + ½ K′ φ̇ σ = (sin φ/ℓ) τ_ψ ,   J_r (ψ̈ + ω̇) = τ_ψ ,   2 J_w φ̈ = τ_φ .
 
-        Arguments as for `jaxhamel.acceleration`, which it equals; `control` is the value of the torques.
+        Arguments as for `jaxhamel.acceleration`, whose value it equals; `control` is the value of the torques.
         """
         tau = _torques(u[1:], control)
         sin, cos = jnp.sin(q[1][1]), jnp.cos(q[1][1])

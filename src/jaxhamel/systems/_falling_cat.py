@@ -116,9 +116,8 @@ class FallingCat(AbstractZeroMomentum):
             turned = quaternion_multiply(q[0], SO3().exp(half))
             found.append((turned, jnp.zeros(3, q[0].dtype)))
         middle = self.length * _leaning(q[1])
-        shift = -quaternion_rotate(
-            q[0], middle
-        )  # position of the joint from the centre of mass, at rest
+        # the position of the joint, from the centre of mass, which is at rest
+        shift = -quaternion_rotate(q[0], middle)
         return tuple((turned, at + shift) for turned, at in found)
 
     def shapes(self) -> tuple[Shape, ...]:

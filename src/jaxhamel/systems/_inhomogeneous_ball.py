@@ -140,7 +140,7 @@ class InhomogeneousBall(System):
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
-        """ω̇ from Θ_P ω̇ + ω × Θ_c ω = 0, eq. (141). Arguments as for `jaxhamel.acceleration`, which it equals."""
+        """ω̇ from Θ_P ω̇ + ω × Θ_c ω = 0, eq. (141). Arguments as for `jaxhamel.acceleration`, whose value it equals."""
         turning = cross(self._about_centre(q) @ u, u)
         return symmetric_solve(self._about_contact(q), turning)
 

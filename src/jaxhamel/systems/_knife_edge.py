@@ -107,7 +107,7 @@ class KnifeEdge(System):
     def closed_form(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
-        """(v̇, ω̇) = (g sin α cos φ, 0). Arguments as for `jaxhamel.acceleration`, which it equals."""
+        """(v̇, ω̇) = (g sin α cos φ, 0). Arguments as for `jaxhamel.acceleration`, whose value it equals."""
         return jnp.stack([self._pull() * jnp.cos(q[0]), jnp.zeros_like(u[1])])
 
     @own_equations

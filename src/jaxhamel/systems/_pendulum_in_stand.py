@@ -64,7 +64,7 @@ class PendulumInStand(SoftRollingPendulum):
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None
     ) -> Float[Array, " 1"]:
-        """θ̈ of the compound pendulum above. Arguments as for `jaxhamel.acceleration`, which it equals."""
+        """θ̈ of the compound pendulum above. Arguments as for `jaxhamel.acceleration`, whose value it equals."""
         _, q, (u,), _ = prepare(q, u, t=t, control=control)
         angle, c = q[0] + q[1], self.pendulum_com
         inertia = self.pendulum_inertia + self.pendulum_mass * jnp.sum(c**2)

@@ -166,7 +166,7 @@ class Snakeboard(System):
 
             M σ̇ + ½ Ṁ σ = −(e_1/ℓ) Σ τ ,   M = m + (J/ℓ² − m) e_1² ;   r̈ = τ/(J_r, J_w, J_w) − ω̇ .
 
-        Arguments as for `jaxhamel.acceleration`, which it equals; `control` is the value of the torques.
+        Arguments as for `jaxhamel.acceleration`, whose value it equals; `control` is the value of the torques.
         """
         torques = jnp.zeros_like(u[1:]) if control is None else control
         e1, rate = _turning_part(q[1], u[1:])

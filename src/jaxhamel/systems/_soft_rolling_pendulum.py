@@ -199,7 +199,7 @@ class SoftRollingPendulum(System):
         return half - contact + 0.5 * kappa_rate**2
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "3 3"]:
-        """u = (κ̇, φ̇, θ̇), the first of them zero."""
+        """u = (κ̇, φ̇, θ̇) = A v; the first row is the constraint κ̇ = 0."""
         return jnp.roll(jnp.eye(3, dtype=q.dtype), 1, axis=0)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "3 3"]:

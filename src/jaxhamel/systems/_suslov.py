@@ -27,7 +27,7 @@ from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Suslov(System):
-    r"""Suslov's problem: I Ω̇ = (I Ω) × Ω + λ ξ with Ω·ξ = 0, ξ fixed in the body or moving there.
+    r"""Suslov's problem: I Ω̇ = (I Ω) × Ω + λ ξ with Ω·ξ = 0, where ξ is constant or a function of time in body axes.
 
         ℓ = ½ Ω·I Ω on SO(3),    u = (Ω·a, Ω·b),    constraint one-form ξ
 

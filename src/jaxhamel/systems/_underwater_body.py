@@ -152,7 +152,7 @@ class UnderwaterBody(System):
     def closed_form(
         self, t: Time, q: Float[Array, " 7"], u: Float[Array, " 6"], control: Control = None
     ) -> Float[Array, " 6"]:
-        """(ω̇, v̇) from Kirchhoff's equations. Arguments as for `jaxhamel.acceleration`, which it equals."""
+        """(ω̇, v̇) from Kirchhoff's equations. Arguments as for `jaxhamel.acceleration`, whose value it equals."""
         matrix, gamma = self.mass_matrix(), quaternion_matrix(q[:4])[2]
         momentum = matrix @ u
         weight, lift = self.mass * self.gravity * gamma, self.displaced_mass * self.gravity * gamma

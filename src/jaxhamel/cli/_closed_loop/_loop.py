@@ -98,7 +98,7 @@ def _check_count(scenario: Scenario, name: str, key: str, wanted: int) -> None:
 
 
 def periods_of(table: Mapping[str, Any]) -> int:
-    """The delay of `[feedback]` as a number of sampling periods. **Raises:** `ScenarioError` if it is not a whole number."""
+    """`feedback.delay` as a number of sampling periods. **Raises:** `ScenarioError` if this number is not whole."""
     count = table["delay"] / table["period"]
     if abs(count - round(count)) > 1e-6 * max(count, 1.0):
         raise ScenarioError(
@@ -173,7 +173,7 @@ def _repeated(state, axes, count: int):
 
 
 def _wrapped(driven: System, system: Any, axes: Any) -> Any:
-    """The batch axes of the driven system, from those of the system that it contains."""
+    """The batch axes of `driven` (a `MovingParts` or `Kinematic`), from those of the system inside."""
     return jax.tree.unflatten(jax.tree.structure(driven), flat_axes_of(axes, system))
 
 

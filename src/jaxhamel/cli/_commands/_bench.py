@@ -1,6 +1,7 @@
 """The command `bench`: measures this machine on the rolling ball with three masses.
 
-Times are medians over several runs. Programs that are compared run in turns, after a first run of each that compiles it.
+Times of programs are medians over several runs. Programs that are compared run in turns, after a first run of each that
+compiles it.
 """
 
 import os

@@ -81,7 +81,7 @@ def closed_about(
 
 
 def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
-    """Designs the regulator about the plan that the search has found, and simulates all robots with and without it."""
+    """Designs the regulator about the plan that the search has found; simulates all robots with and without feedback."""
     plan = plan_of(result)
     law = regulator_of(scenario, plan)
     return _closed(scenario, result.problem, plan, law, seed)

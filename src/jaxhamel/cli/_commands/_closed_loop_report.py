@@ -115,7 +115,7 @@ def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
 
 
 def tiles_of(numbers: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The headline numbers of the report."""
+    """The headline numbers of the closed loops as (value, meaning), for the report."""
     share, rms = numbers["failed_share"], numbers["tracking_rms"]
     between = f"{100 * (1 - share['high']):.3g} to {100 * (1 - share['low']):.3g} %"
     return (
@@ -134,7 +134,7 @@ def _share(numbers: Mapping[str, Any]) -> str:
 
 
 def lead_of(numbers: Mapping[str, Any]) -> str:
-    """The sentence under the heading."""
+    """The sentence about the closed loops under the heading of the report."""
     without, rms = numbers["open_loop"], _distance(numbers["tracking_rms_95"], numbers)
     robots = counted(numbers["trajectories"], "robot")
     return (

@@ -232,7 +232,7 @@ LABELS = {
 
 
 def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The headline numbers of the report."""
+    """The headline numbers of an ensemble as (value, meaning), for the report."""
     found = []
     if statistics.get("lift_off", {}).get("probability"):
         found.append(

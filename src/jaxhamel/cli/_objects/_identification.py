@@ -171,7 +171,7 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
 
 
 def on_clock(scenario: Scenario, run: Any) -> Any:
-    """The run with equally spaced times in place of its time stamps, if `data.clock` is "steady"."""
+    """The run at the times of `data.clock`: its time stamps, or for "steady" the sampling times recovered from them."""
     return run.at(identify.steady_clock(run.ts)) if scenario["data"]["clock"] == "steady" else run
 
 

@@ -47,7 +47,7 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
 
 
 def remove_summary(out: Path) -> None:
-    """Removes the summary, so that nothing claims any longer that the files in the folder belong to one run."""
+    """Removes the summary, which states that all files in the folder belong to its run."""
     (out / "summary.json").unlink(missing_ok=True)
     sync(out)
 
@@ -72,7 +72,7 @@ def _check_writable(out: Path) -> None:
 
 
 def check_place(out: Path, *, of_ensemble: bool = False) -> None:
-    """Checks that nothing stands in the folder's place, and that it holds no result of a command of the other kind.
+    """Checks that `out` is a writable folder or absent, and has no result of a command of the other kind (`of_ensemble`).
 
     **Raises:** `ScenarioError`; nothing is changed.
     """

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A checked scenario: its name, its tables with all defaults filled in, and the class given by `--system` or by a
-    built-in problem with a system of its own.
+    """A checked scenario.
+
+    - `name`: the built-in name or the file's name; `tables`: its tables with all defaults filled in.
+    - `given`: the class named by `--system`, or that of a built-in problem with a system of its own; else None.
     """
 
     name: str

@@ -28,7 +28,7 @@ def named_descriptions() -> Mapping[str, Description]:
 
 @cache
 def named_systems() -> "dict[str, type[System]]":
-    """Every system of `jaxhamel.systems` by its kind; the rolling ball comes first."""
+    """The class of every system in `jaxhamel.systems` by its kind; the rolling ball comes first."""
     import_jax()
     from jaxhamel import systems
     from jaxhamel.mechanics import System
@@ -39,7 +39,7 @@ def named_systems() -> "dict[str, type[System]]":
 
 
 def class_of(kind: object, given: "type[System] | None" = None) -> "type[System] | None":
-    """The class of a kind of system, or the given class; None for an unknown kind."""
+    """The class `given` if there is one, otherwise the class of the kind; None for an unknown kind."""
     return given or (named_systems().get(kind) if isinstance(kind, str) else None)
 
 

@@ -1,1 +1,1 @@
-"""Measurements, runs, and the files that hold them."""
+"""Measurements, and runs with their CSV files, clock and segments."""

@@ -253,5 +253,5 @@ def without_noise(measurement: AbstractMeasurement) -> AbstractMeasurement:
 
 
 def as_offset(measurement: AbstractMeasurement) -> ArrayLike:
-    """The prior standard deviation of the offset; infinite if nothing is known."""
+    """The prior standard deviation of a measurement's offset; infinite for a measurement without offset."""
     return jnp.inf if measurement.offset is None else measurement.offset

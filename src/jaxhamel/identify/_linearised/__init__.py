@@ -1,1 +1,1 @@
-"""Residuals of a fit, their linearisation, and the search on it."""
+"""The residuals of a fit, their linearisation, and the least-squares solvers that use it."""

@@ -71,7 +71,7 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
 
 
 def _interval(rate, normalise, counts):
-    """The body of a `lax.scan`: x, (t, h, number of steps) ↦ x after these steps, (x, ẋ) before them."""
+    """The body of a `lax.scan` over intervals: x, (t, length, number of steps) ↦ x at the end, (x, ẋ) at the start."""
 
     def step(t, h, x):
         (q, u), slopes = looped(rate, RK4, t, h, x)

@@ -19,7 +19,7 @@ from jaxhamel.mechanics._system import System, counts, overrides
 
 
 class Parabola(eqx.Module):
-    """θ(t) = θ_0 + θ̇_0 (t − t_0) + ½ θ̈_0 (t − t_0)²: a motion with the given rates at one time."""
+    """The motion θ(t) = θ_0 + θ̇_0 (t − t_0) + ½ θ̈_0 (t − t_0)², with given value and rates at the time t_0."""
 
     time: Scalar
     value: Float[Array, " p"]

@@ -1,4 +1,4 @@
-"""Ordinary differential equations as systems, so that everything that takes a system takes them."""
+"""Ordinary differential equations as systems, for all functions of the package that take a system."""
 
 from collections.abc import Callable
 from typing import Any

@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """Number of entries; None if only an instance determines it."""
+        """The number of entries; None if it differs between instances of the class."""
         return None if isinstance(self.columns, str) else max(len(self.columns), len(self.symbols))
 
 

@@ -69,7 +69,7 @@ def _curvature(system, t, q):
 def hamel_chaplygin(
     system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
 ) -> ShapeAcceleration:
-    """r̈ from the Hamel equations of (s, r), with u^α kept while differentiating and then put to zero:
+    """r̈ from the Hamel equations of (s, r), in which u^α is set to zero after differentiation:
 
         d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a .
 
