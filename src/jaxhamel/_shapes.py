@@ -1,4 +1,4 @@
-"""Shapes of a function's results, and a memory of checked arguments: each is traced once for each kind of arguments."""
+"""Avoids repeated traces: `shapes_of` finds the shapes of a function's results, `Seen` remembers checked arguments."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

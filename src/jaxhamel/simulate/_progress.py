@@ -40,7 +40,7 @@ _NONE = diffrax.NoProgressMeter()
 
 
 def meter(progress) -> diffrax.AbstractProgressMeter:
-    """The progress meter that `simulate(progress=...)` asks for."""
+    """The progress meter for the argument `progress` of `simulate`: a meter as given, True, or no progress."""
     if isinstance(progress, diffrax.AbstractProgressMeter):
         return progress
     return TimeLeftMeter() if progress else _NONE

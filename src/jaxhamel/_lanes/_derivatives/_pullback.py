@@ -124,7 +124,7 @@ def _by_elimination(graph: Graph, interpret, operands, *, closed, fixed: int) ->
 
 
 def _rates(closed, fixed: int) -> ClosedJaxpr:
-    """Forward mode as a function (…, x, ẋ) ↦ F′(x) ẋ. **Raises:** `Unsupported`."""
+    """Forward mode as a function (…, x, ẋ) ↦ F′(x) ẋ. **Raises:** `Unsupported` if it contains a branch."""
 
     def along(*values):
         known, x, tangents = _divided(values, closed, fixed)
@@ -146,7 +146,7 @@ def _has_branches(jaxpr) -> bool:
 
 
 class _Beside:
-    """A second graph, whose inputs are nodes of an outer graph."""
+    """A second graph with copies of nodes of an outer graph as its inputs."""
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)

@@ -141,8 +141,8 @@ def _group_back(
     """Transposes a group in one lane: gives Ȳ of its first stage, the updated ȳ and p̄, and h w.
 
     Stages and their cotangents are restricted to the numbers that f reads. Inputs that are not needed are empty, so that
-    they are not written either: `z` of a group with one stage, `later` (Ȳ of the stage after the group) of the last
-    group, and `y_bar` while it still equals w.
+    they are not written either: `z` of a group with one stage, `later` (the cotangents Ȳ of later stages, combined) of the
+    last group, and `y_bar` while it still equals w.
     """
     moving = steps.needed.rate
     y = entries_at(_began(steps, begins, z, shared, w), moving) if z else ()

@@ -100,7 +100,7 @@ class Members(eqx.Module):
     def _check_system(self) -> None:
         """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values.
 
-        A frame that all trajectories share must be regular; so must a mass matrix be where a field is 0.
+        A frame that all trajectories share must be regular, and also the mass matrix of a trajectory in which a field is 0.
         """
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
