@@ -25,7 +25,7 @@ _MOST_BEFORE = 12  # the most equations of a look-up that runs ahead of the turn
 class WrittenTurn(NamedTuple):
     """One turn of a loop, in the order in which it runs.
 
-    - `inputs`, `constants`: the variables of the body, and the values of those that are known.
+    - `inputs`: the variables of the body; `constants`: the values of the known ones.
     - `early`: equations that look into tables, at positions known before the turn.
     - `program`: the scalar operations, from the variables `given` to those `wanted`.
     - `same`: for each result that is an unchanged input, that input.

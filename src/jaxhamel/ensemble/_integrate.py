@@ -58,9 +58,9 @@ def integrate(
     - `in_axes`: as for `jax.vmap` over `(y0, args)`: an integer, None, or one entry for each of the two.
     - `method`, `checkpoint`, `kernel`: as for `jaxhamel.ensemble.rollout`.
 
-    **Returns:** the states, arrays with leading axes (B, T). A trajectory that breaks down is NaN or infinite from there on.
+    **Returns:** the states, arrays with leading axes (B, T). A trajectory that breaks down is NaN or infinite from then on.
 
-    A warning tells how many trajectories of adaptive steps did not reach the last time, outside of jit.
+    Outside of jit, a warning says how many trajectories with adaptive steps did not reach the last time.
 
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 

@@ -73,9 +73,9 @@ def rollout(
       change. None: True if JAX finds a GPU. False: never.
 
     **Returns:** (q, u), arrays with leading axes (B, T), like `q` and `u` of `jaxhamel.ensemble.simulate`. A trajectory
-    that breaks down is NaN or infinite from there on and affects no other.
+    that breaks down is NaN or infinite from then on and affects no other.
 
-    A warning tells how many trajectories of adaptive steps did not reach the last time, outside of jit.
+    Outside of jit, a warning says how many trajectories with adaptive steps did not reach the last time.
 
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 

@@ -52,7 +52,7 @@ def as_result(item) -> ResultItem:
 
 
 def cause_of_end(result, nonfinite) -> Any:
-    """diffrax's result, with `nonfinite_state` or `step_too_small`, by the flag `nonfinite`, for `dt_min_reached`."""
+    """diffrax's result; `dt_min_reached` becomes `nonfinite_state` where `nonfinite` holds, elsewhere `step_too_small`."""
     result = RESULTS.promote(result)
     gave_up = result == RESULTS.dt_min_reached
     small = RESULTS.where(nonfinite, RESULTS.nonfinite_state, RESULTS.step_too_small)

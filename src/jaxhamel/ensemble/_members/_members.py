@@ -184,7 +184,7 @@ def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
 
 
 def _first_system(system: System, axes: list[int | None]) -> System:
-    """The first trajectory's system, for systems whose space depends on the shapes of their fields."""
+    """The first trajectory's system if its space may depend on shapes of fields, otherwise the batched system itself."""
     if not isinstance(getattr(type(system), "space", None), property):
         return system
     leaves, structure = jax.tree.flatten(system)

@@ -87,7 +87,7 @@ def _std_error(away: Float[np.ndarray, " N"]) -> float:
 
 
 def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, dict[str, float]]:
-    """The quantiles of x for the probabilities in `shares` (as text): `value` and standard `error`."""
+    """The quantiles of x, a dictionary with `value` and standard `error` for each probability in `shares`, by its text."""
     ordered = np.sort(x)
     return {str(p): _quantile(ordered, p) for p in shares}
 
