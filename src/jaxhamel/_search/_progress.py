@@ -8,8 +8,9 @@ import numpy as np
 class Progress(NamedTuple):
     """Passed to `progress` after each iteration. Quantities that a method does not have are NaN.
 
-    - `iteration`, `cost`; `tracking_rms`: distance from the path, over all intervals [m]; `defect`: largest jump of the
-      motion between two intervals; `damping`: of the Gauss–Newton step; `accepted`: whether the last step was accepted.
+    - `iteration`, `cost`; `tracking_rms`: distance from the path, over all intervals [m]; `defect`: largest residual of the
+      conditions, such as a jump of the motion between two intervals; `accepted`: whether the last step was accepted.
+    - `damping`: λ of Levenberg–Marquardt in `MultipleShooting`, the barrier parameter μ in `Collocation`.
     - `elapsed`, `time_left` [s]: the time left is an estimate.
     - `p`: the current free parameters of the curve, `(P,)`, from `MultipleShooting`; None from other methods.
     """

@@ -173,7 +173,7 @@ def standard_snakeboard() -> CoupledSnakeboard:
 
 
 class ControlItself(eqx.Module):
-    """control(t): a limit on the control itself."""
+    """The value control(t), for a limit on the control itself."""
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
         return control(t)  # pyright: ignore[reportOptionalCall]

@@ -13,7 +13,7 @@ from jaxhamel.control._interior_point._derivatives import Duals
 
 
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
-    """|λ · r| / (1 + |J|), r the residuals of all constraints."""
+    """The relative change of the cost by the remaining residuals r of all constraints, |λ · r| / (1 + |J|)."""
     cost, residuals = evaluated(transcription, w)
     multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
     pairs = zip(multipliers, residuals, strict=True)

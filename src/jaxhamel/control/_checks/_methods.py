@@ -37,7 +37,7 @@ def check_indirect(method) -> None:
 
 
 def check_no_control_at_end(problem) -> None:
-    """Checks that no condition is on the control or the first time, and no cost on the first time: Indirect ignores them."""
+    """Checks that no condition is on the control or the first time, and no cost on the first time; Indirect takes none."""
     for term in problem.constraints:
         boundary = FreeInitialState | AbstractBoundaryConditions
         if isinstance(term, ControlAt | boundary) or term.at_end is False:

@@ -241,7 +241,7 @@ class CollocationSearch(AbstractSearch):
         return self.elastic is None and self.fine is None and bool(self.state.done)
 
     def _hopeless(self) -> bool:
-        """Whether the violation has not fallen enough in the last `SLOW_ITERATIONS` iterations, or the search is stuck."""
+        """Whether the iterate is far from feasible, and the search stuck or too slow in the last iterations."""
         rows = self.rows[self.since :]
         if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
             return False

@@ -80,7 +80,7 @@ def slopes_at(
 
 
 def _slopes(nodes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
-    """ℓ_k′ at the nodes, by barycentric weights."""
+    """The slopes ℓ_k′ at the nodes, by barycentric weights."""
     apart = nodes[:, None] - nodes[None, :] + np.eye(len(nodes))
     product = np.prod(apart, axis=1)
     matrix = product[:, None] / product[None, :] / apart

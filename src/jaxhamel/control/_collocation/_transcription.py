@@ -148,7 +148,7 @@ class Transcription(eqx.Module):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """(h f, h w (½|r|² + value)) at a collocation point."""
+        """(the rate h f, the cost h w (½|r|² + value)) at a collocation point."""
         rate, r, value, h = self.stage_terms(interval, share, y)
         return rate, h * weight * (0.5 * jnp.sum(r * r) + value)
 
@@ -161,7 +161,7 @@ class Transcription(eqx.Module):
         return h * self._rate(at, xi), running_residual(self.costs, *at), value, h
 
     def rate(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " d"]:
-        """h f at a share of an interval."""
+        """The rate h f at a share of an interval."""
         at, xi, h = self.place(interval, share, y)
         return h * self._rate(at, xi)
 

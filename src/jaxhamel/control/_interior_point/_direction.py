@@ -313,7 +313,7 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
 
 
 def _gradient(transcription, points: Derivatives, end: Derivatives, mu, limits, costate):
-    """(∂L/∂δ_i, ∂L/∂X, ∂L/∂c, ∂L/∂p) of one interval."""
+    """The gradient of the Lagrangian, (∂L/∂δ_i, ∂L/∂X, ∂L/∂c, ∂L/∂p), of one interval."""
     d, m = transcription.size, transcription.n_controls
     multipliers = jnp.concatenate([-mu, limits], axis=1)
     pull = points.gradient + jnp.einsum("jfy,jf->jy", points.jacobian, multipliers)

@@ -157,7 +157,7 @@ def _factors(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
 
 
 def _solves(factors: Float[Array, "B n n"], rhs: Float[Array, "B n k"]) -> Float[Array, "B n k"]:
-    """(L Lᵀ)⁻¹ b."""
+    """Solves L Lᵀ x = b for many matrices."""
     L, b, n = _last(factors), _last(rhs), factors.shape[1]
     places = jnp.arange(n)[:, None]
 
@@ -203,7 +203,7 @@ def _cholesky_jvp(primals, tangents):
 
 
 def cho_solve(factor: Float[Array, "n n"], rhs: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """(L Lᵀ)⁻¹ b, with derivatives."""
+    """Solves L Lᵀ x = b, with derivatives."""
 
     def solve(_, b):
         return _cho_solve_of(factor, b)

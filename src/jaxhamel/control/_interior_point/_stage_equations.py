@@ -104,7 +104,7 @@ def solution(
     equations: StageEquations,
     right: Float[Array, "s d k"],
 ) -> Float[Array, "s d k"]:
-    """x of Σ_k D_jk x_k − J_j x_j = b_j, for several right-hand sides."""
+    """Solves Σ_k D_jk x_k − J_j x_j = b_j for x, with several right-hand sides b, the columns of `right`."""
     of_block, found = _by_block(blocks, derivative, equations, False), {}
     for k, block in enumerate(blocks):
         at, before = np.asarray(block.coordinates), np.asarray(block.before, int)
@@ -122,7 +122,7 @@ def adjoint_solution(
     equations: StageEquations,
     right: Float[Array, "s d"],
 ) -> Float[Array, "s d"]:
-    """The solution of the transposed equations."""
+    """Solves the transposed equations."""
     of_block, found = _by_block(blocks, derivative, equations, True), {}
     for k, block in reversed(list(enumerate(blocks))):
         at = np.asarray(block.coordinates)

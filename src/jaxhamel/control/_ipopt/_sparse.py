@@ -151,7 +151,7 @@ def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Arra
 
 @compiled_with(FEW_RUNS)
 def values_at(transcription: Transcription, like: CollocationPoint, z: Array) -> Any:
-    """(J, g) at z."""
+    """The cost J and the constraints g at z."""
     cost, r = evaluate(transcription, iterate_of(like, transcription, z))
     parts = (r.stages.ravel(), r.gaps.ravel(), r.conditions, r.limits.ravel())
     return cost, jnp.concatenate(parts)

@@ -85,7 +85,7 @@ class Regulator(eqx.Module):
         return jnp.maximum(t, jnp.minimum(t + self.lead.astype(t.dtype), self.ts[-1]))
 
     def plan(self, t: Time) -> tuple[Configuration, Float[Array, " k"], Float[Array, "p d"]]:
-        """(q*, u*, K) at t."""
+        """The plan and the gains, (q*, u*, K), at t."""
         last = self.ts.shape[0] - 2
         place = (t - self.ts[0]) / (self.ts[-1] - self.ts[0]) * (last + 1)
         index = jnp.clip(jnp.floor(place).astype(int), 0, last)

@@ -128,7 +128,7 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
 
 
 def _best_of(numbers) -> dict[str, float]:
-    """The numbers of the start with the lowest cost."""
+    """The cost and gradient norm of that start which has the lowest cost."""
     rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
     finite = np.where(np.isfinite(rows["cost"]), rows["cost"], np.inf)
     return {name: float(row[np.argmin(finite)]) for name, row in rows.items()}
