@@ -139,7 +139,7 @@ def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
 
 
 def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
-    """Adds the term θ^m v_θ of one output time to M; `begins` marks the first of them."""
+    """Adds the terms θ^m v_θ of one output time to the moments M_m; `begins` marks the first output time in a step."""
     v = _where(here, _unit_back(unit, state_within(inside, theta), bar, shared))
     found, power = [], jnp.ones_like(theta)
     for before in moments:

@@ -74,7 +74,7 @@ class Inside(NamedTuple):
 
 
 def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: StepLimits) -> AdaptiveLane:
-    """The lane at the initial state."""
+    """The `AdaptiveLane` of a trajectory at its initial state, before its first step."""
     h = jnp.maximum(jnp.asarray(FIRST, t.dtype), limits.shortest)
     none = jnp.zeros((), jnp.int32)
     slope = rate(t, y) if pair.reuses else ()
