@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     """The derivatives of all parts: at collocation points, with leading axes `(N, s)`; at the ends of intervals, `(N,)`; at
     the first and at the last time.
 
-    The value at a collocation point is (h f, limits), with the multipliers (−μ, those of the limits).
+    The value at a collocation point is (h f, limits), with the multipliers (−μ, multipliers of the limits).
     """
 
     points: Derivatives

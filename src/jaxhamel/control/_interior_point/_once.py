@@ -76,7 +76,7 @@ class _Merging:
 
 
 def _key(equation: Any, given: list[Any]) -> Any:
-    """A key that is equal for operations with equal values; None if an operation has none."""
+    """A key that is equal for operations with equal values; None for an operation with effects or unhashable parameters."""
     own = equation.params["call_jaxpr"] if equation.primitive.name == OWN else None
     params = tuple(sorted(equation.params.items())) if own is None else str(own)
     try:

@@ -54,7 +54,7 @@ class Together(eqx.Module):
         return c[ends[k] - self.controls[k] : ends[k]]
 
     def control(self, k: int, control: Control) -> "PhaseControl":
-        """The control of one phase as a function of its time, from that of all as a function of s."""
+        """The control of phase k as a function of the phase's time, from the control of all phases, a function of s."""
         return PhaseControl(self, control, k)
 
     def at(self, k: int, s: Time, q: Configuration, control: Control):

@@ -50,8 +50,8 @@ class KalmanFilter(eqx.Module):
     Give it to `Sampled(law, period, sensors=..., estimator=...)`: the law is then called as (t, q̂, û). For estimates alone
     call `start`, then `update` and `predict` in turn.
 
-    **Raises:** `TypeError` or `ValueError` for shapes that do not fit, a covariance that is not symmetric or negative, and a
-    sensor without noise.
+    **Raises:** `TypeError` or `ValueError` for shapes that do not fit, a covariance that is not symmetric or has a negative
+    eigenvalue, and a sensor without noise.
 
     Source: Barrau and Bonnabel 2017; Bell and Cathey 1993 for the iterated update.
     """
