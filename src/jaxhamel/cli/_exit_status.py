@@ -63,13 +63,13 @@ def reported(
         visible(f"{name}: interrupted. {_what_was_written(out)}")
     )
     try:
-        return _done(job, given)
+        return _run_job(job, given)
     except ScenarioError as error:
         if isinstance(error, GivenClassError):
             terminal.show(error.details)
         _leave(terminal, BAD_SCENARIO, f"{name}: {error}")
     except OSError as error:
-        _leave(terminal, FAILURE, f"{name}: {_of_system(error, out)}")
+        _leave(terminal, FAILURE, f"{name}: {_message_of(error, out)}")
     except KeyboardInterrupt:
         _leave(terminal, INTERRUPTED, f"{name}: interrupted. {_what_was_written(out)}")
     except MemoryError:
@@ -97,18 +97,18 @@ def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
     raise typer.Exit(status) from None
 
 
-def _of_system(error: OSError, out: Path | None) -> str:
+def _message_of(error: OSError, out: Path | None) -> str:
     """The message for an `OSError`: the system's own text, and the files that have been written."""
     reason = error.strerror or error
     if out is None:
         return f"{reason}."
-    if not _is_there(out):
+    if not _exists(out):
         return f"--out {out}: the folder is gone, or another one in its place ({reason}). Run the command again."
-    kept = _to_go_on(out) if "resume" not in str(error) else ""
+    kept = _resume_hint(out) if "resume" not in str(error) else ""
     return f"{reason}. What was written is in {out}{kept}."
 
 
-def _is_there(out: Path) -> bool:
+def _exists(out: Path) -> bool:
     try:
         return out.is_dir()
     except OSError:
@@ -116,12 +116,12 @@ def _is_there(out: Path) -> bool:
 
 
 def _what_was_written(out: Path | None) -> str:
-    if out is None or not _is_there(out):
+    if out is None or not _exists(out):
         return "Nothing was written."
-    return f"What was written is in {out}{_to_go_on(out)}."
+    return f"What was written is in {out}{_resume_hint(out)}."
 
 
-def _done(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
+def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
     """Runs the job; an error in the file of `--system` (option `given`) becomes a `GivenClassError`."""
     try:
         return job()
@@ -131,7 +131,7 @@ def _done(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
         raise
 
 
-def _to_go_on(out: Path) -> str:
+def _resume_hint(out: Path) -> str:
     try:
         return "; go on with --resume" if (out / "values.zarr").exists() else ""
     except OSError:

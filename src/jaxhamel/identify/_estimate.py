@@ -187,7 +187,7 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
     names = [name for p in problem.parameters for name in p.names()]
     covariance, flat, loose = flat_directions(F, jacobian, values, sizes, names)
     spread = jacobian @ (covariance * factor) @ jacobian.T
-    rms, counts = _left(problem, search.noise, plain, there)
+    rms, counts = _rms_and_counts(problem, search.noise, plain, there)
     return Estimate(
         problem=problem,
         system=model.system_at(x.z),
@@ -208,11 +208,11 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
         gap=gap,
         correlation_time=tau,
         correlated=search.correlated,
-        **_told_of(search, ending),
+        **_course_of(search, ending),
     )
 
 
-def _told_of(search: Any, ending: Verdict) -> dict[str, Any]:
+def _course_of(search: Any, ending: Verdict) -> dict[str, Any]:
     """The fields that describe the course of the search."""
     return {
         "noise": search.noise,
@@ -257,7 +257,7 @@ def _correlation(spread: np.ndarray) -> np.ndarray:
     return np.where(outer > 0, spread / np.where(outer > 0, outer, 1.0), np.eye(len(width)))
 
 
-def _left(problem, noise, plain, there):
+def _rms_and_counts(problem, noise, plain, there):
     """The root mean square of each error in its own unit, and the number of its residuals, both by its name."""
     counts, weights = np.sum(there > 0, axis=0), there.sum(axis=0)
     squares = np.sum(there * np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)

@@ -184,13 +184,13 @@ class Fit(AbstractSearch):
         for _ in range(limit):
             self.note(round=name, cost=float(known[3]["cost"]), gap=float(known[3]["gap"]))
             yield
-            if self._broke():
+            if self._has_broken_down():
                 self.x = last
                 break
             last = self.x
             y, state, done = advance(self.solver, y, state, *known)
             self.x = placed(model, base, weights, y)
-            if bool(done) or self._is_there(known[3], rough):
+            if bool(done) or self._has_converged(known[3], rough):
                 self.converged = True
                 break
             if self._spent():
@@ -219,16 +219,16 @@ class Fit(AbstractSearch):
         self.parts = linearised(self.problem.model, self.groups, x, noise)
         return self.parts
 
-    def _broke(self) -> bool:
+    def _has_broken_down(self) -> bool:
         """Whether the motion broke down at the last evaluation and the search cannot reject it; the fit then ends."""
         row = self.rows[-1]
-        broke = not np.isfinite(row["cost"]) and not self._may_step_back()
+        broke = not np.isfinite(row["cost"]) and not self._can_reject()
         if broke:
             where = f"the motion broke down in round {row['round']!r}"
             self.end = Verdict(False, f"{where}: {self._way_out()}")
         return broke
 
-    def _may_step_back(self) -> bool:
+    def _can_reject(self) -> bool:
         """Whether the solver can reject a trial point at which the motion breaks down: a gradient optimiser cannot, and no
         solver can reject the first point of a round.
         """
@@ -239,7 +239,7 @@ class Fit(AbstractSearch):
             return "start from other parameters"
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
-    def _is_there(self, told, rough: bool) -> bool:
+    def _has_converged(self, told, rough: bool) -> bool:
         """Whether the round has converged: an undamped step would lower the cost by less than 1e-5 and a small share of it,
         or the last steps have hardly lowered the cost.
 
@@ -247,9 +247,9 @@ class Fit(AbstractSearch):
         """
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         share = ROUGH if rough else eps**0.6
-        return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
+        return float(told["decrement"]) < 1e-5 + share * cost or self._hardly_lowered(cost)
 
-    def _stays(self, cost: float) -> bool:
+    def _hardly_lowered(self, cost: float) -> bool:
         """Whether the round's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
         count = 10 if _checks.is_least_squares(self.solver) else 100
         costs = [row["cost"] for row in self.rows[self.round_began :]]

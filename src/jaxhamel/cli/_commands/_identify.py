@@ -49,7 +49,7 @@ def run_identify(
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
     if data is None:
-        data, paths = _made_up(scenario, out, measurements, control, seed)
+        data, paths = _synthetic_runs(scenario, out, measurements, control, seed)
     else:
         paths = runs_in(scenario, data)
     read = {path: read_run(scenario, path, measurements, control) for path in paths}
@@ -58,7 +58,7 @@ def run_identify(
     problems = _problems(scenario, system, measurements, runs, data)
     folder(out)
     told = f"{counted(len(runs), 'run')} from {data}"
-    terminal.say(f"{scenario.name}: {_asked(problems, system)}, {told}; compiling …")
+    terminal.say(f"{scenario.name}: {_size_in_words(problems, system)}, {told}; compiling …")
     with terminal.updating():
         left = search_seconds(budget, started)
         fitted = FittedSoFar(scenario, problems)
@@ -72,7 +72,7 @@ def run_identify(
 
         estimate = _fit(scenario, system, fitted.problems, shown, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
-    outcome = Outcome("identify", scenario, *ended, started, reached=_reached(scenario, estimate))
+    outcome = Outcome("identify", scenario, *ended, started, reached=_results(scenario, estimate))
     outcome = write_identification(out, outcome, estimate, measurements)
     terminal.say(str(estimate))
     return outcome
@@ -87,14 +87,14 @@ def _problems(scenario, system, measurements, runs, data) -> Any:
     return build_problem(scenario, system, measurements, list(runs.values()))
 
 
-def _asked(problems: Any, system: Any) -> str:
+def _size_in_words(problems: Any, system: Any) -> str:
     """The size of the problem, or the names of the stages, in words."""
     if isinstance(problems, identify.Problem):
         return f"{problems.model.coordinates().shape[0]} coordinates"
     return f"stages {', then '.join(problems)}"
 
 
-def _reached(scenario: Scenario, estimate: Any) -> dict[str, Any]:
+def _results(scenario: Scenario, estimate: Any) -> dict[str, Any]:
     """The results for summary.json. The status of a stage that was skipped is None."""
     reached = estimate.to_dict()
     if scenario["stages"]:
@@ -109,7 +109,7 @@ def _length(run: Any) -> float:
     return float(run.ts[-1] - run.ts[0])
 
 
-def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
+def _synthetic_runs(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
     """Writes the synthetic runs; returns their folder and the files of the runs (the folder may have other files)."""
     folder_of_runs = made(folder(out) / "data")
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)

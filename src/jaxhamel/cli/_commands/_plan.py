@@ -62,7 +62,7 @@ def run_plan(
     folder(out)
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
     with terminal.updating():
-        result = _found(scenario, search, file, terminal, started, budget)
+        result = _searched(scenario, search, file, terminal, started, budget)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
     _write_tables(out, result)
@@ -79,7 +79,7 @@ def run_plan(
     return outcome
 
 
-def _found(
+def _searched(
     scenario: Scenario,
     search: CollocationSearch,
     file: SearchFile,

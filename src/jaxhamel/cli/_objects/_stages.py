@@ -54,7 +54,7 @@ def _maker(
     def make(system: Any) -> identify.Problem:
         with named(f"stages.{place}"):
             return identify.Problem(
-                _view(system, table["system"], place),
+                _converted(system, table["system"], place),
                 sought,
                 seen,
                 runs,
@@ -67,7 +67,7 @@ def _maker(
     return make
 
 
-def _view(system: Any, kind: str, place: int) -> Any:
+def _converted(system: Any, kind: str, place: int) -> Any:
     """Makes a system of the class `kind` with the parameter values of `system`, which must have all of them."""
     if not kind:
         return system
