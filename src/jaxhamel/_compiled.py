@@ -124,6 +124,7 @@ class _Programs:
         return list(({id(self.shared): self.shared} | kept).values())
 
     def run(self, leaves, structure, others):
+        """Runs the program kept for the content of the functions and objects `others`, or compiles a new one."""
         given = tuple(leaves[i] for i in others)
         walk = _walked(self.f, given, structure)
         if walk is None:
@@ -149,6 +150,7 @@ class _Programs:
         return cast(Any, eqx.filter_jit)(again, **self.options)
 
     def _first(self, kind, leaves, program):
+        """The first call of a program: keeps it by the content of its arguments, before and after tracing."""
         before = _walked(self.f, program.others, program.structure)
         if not _is_tracing():  # within a trace the function becomes a part of the traced program
             self._count(program.others)
@@ -235,6 +237,7 @@ def _nodes(structure) -> _Nodes:
 
 
 def _sorted_out(structure) -> _Nodes:
+    """Divides the nodes of a pytree as `_Nodes` describes."""
     walk, pending = Walk(), [structure]
     plain: list[Hashable] = []
     others: list[tuple[Any, Any]] = []

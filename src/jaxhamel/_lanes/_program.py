@@ -211,6 +211,7 @@ def as_constants(graph: Graph, value) -> Nodes:
 
 
 def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
+    """Writes all equations of a jaxpr out and returns the nodes of its results; `inputs`: the nodes of its inputs."""
     jaxpr = closed_jaxpr.jaxpr
     nodes = dict(zip(jaxpr.invars, inputs, strict=True))
     constants = (as_constants(graph, value) for value in closed_jaxpr.consts)

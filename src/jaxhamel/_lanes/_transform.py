@@ -198,6 +198,7 @@ def traced_constants_first(closed):
 
 
 def _evaluate(closed, batched, size, quiet, *values) -> tuple:
+    """Runs the jaxpr in lanes, or under `vmap` if it has a primitive without a rule; see `OfLanes`."""
     if is_described():
         return _mapped(closed, batched, size, values)
     try:

@@ -130,6 +130,7 @@ class _Writer:
         return nodes is not None and self.graph.value(int(nodes)) is np.False_
 
     def turn(self) -> WrittenTurn:
+        """The turn as written out so far: the scalar program from its inputs to its results, and the other equations."""
         given = [v for v in self.nodes if v in self.before and self._is_input(v)]
         same, wanted = self._wanted(given)
         program = Program(self.graph, *([self.nodes[v] for v in x] for x in (given, wanted)))

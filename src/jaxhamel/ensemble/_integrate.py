@@ -113,6 +113,7 @@ def ordinary_equation() -> Equation:
 
 
 def _alone(member: tuple[Any, ...], ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
+    """The solution of one member by diffrax: its states at `ts`, the last time, and the state at that time."""
     y0, args, f = member
 
     def slope(t, y, args) -> Any:

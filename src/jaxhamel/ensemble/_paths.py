@@ -47,6 +47,7 @@ BLOCK, MANY = 1024, 8192
 def _in_lanes(
     motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan
 ) -> list[Float[Array, "T B"]]:
+    """The states at `ts` by XLA's lanes, block by block if the ensemble is large and its step long."""
     size = len(motion.y[0])
     count = _blocks(motion, plan)
     if count == 1:

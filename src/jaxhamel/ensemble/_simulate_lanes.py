@@ -126,6 +126,8 @@ def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
 def _described_adaptive(
     members: Members, ts: Float[Array, " T"], route: str | None, asked: Asked
 ) -> Trajectory:
+    """Integrates all members with adaptive steps and describes each path as a `Trajectory`."""
+
     def one(own, found: Paths) -> Trajectory:
         system, _, _, control = members.with_own(own)
         valid = ts <= found.t_end

@@ -218,6 +218,7 @@ def _traced_once(field, t, y, args):
 
 
 def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str, Any]:
+    """The fields of a `Trajectory`, from diffrax' solution and (time, state) of its end."""
     ts, (t_end, end) = solution.ts[0], at_end
     valid = jnp.isfinite(ts)
     # If no step could be taken, nothing is saved, not even the start.

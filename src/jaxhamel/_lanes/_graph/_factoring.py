@@ -33,6 +33,8 @@ def factored(
 
 
 class _Rewriting:
+    """Builds the new graph: copies the nodes that are needed, and sums with common factors in their shorter form."""
+
     def __init__(self, graph: Graph, ends: list[int], collect: bool):
         self.old, self.new, self.collect = graph, Graph(), collect
         self.needed = graph.needed(ends)

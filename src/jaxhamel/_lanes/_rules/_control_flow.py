@@ -119,6 +119,7 @@ def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
 
 
 def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+    """The rule for `lax.scan`: unrolls the loop."""
     params = equation.params
     length, body = params["length"], _closed(params["jaxpr"])
     fixed, carry, columns = _parts(operands, *_divisions(equation, body))

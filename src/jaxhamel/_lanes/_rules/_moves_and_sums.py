@@ -107,6 +107,8 @@ def _reduction(primitive, of_nothing) -> Callable:
 
 
 def _cumulative(primitive) -> Callable:
+    """The rule for cumulative sums, products and extremes: combines each row with the row before it."""
+
     def rule(graph: Graph, equation, x: Nodes) -> list[Nodes]:
         axis, dtype = equation.params["axis"], equation.outvars[0].aval.dtype
         rows = list(np.moveaxis(x, axis, 0))

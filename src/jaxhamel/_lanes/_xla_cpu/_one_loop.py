@@ -180,6 +180,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
 
 
 def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
+    """Computes the results of one loop as a `reduce_window`; shared values are its initial values."""
     shared = [i for i in parts.given if not np.ndim(values[i])]
     own = [i for i in parts.given if np.ndim(values[i])]
     slots = _in_two_tasks(graph, parts.inside, _slots(graph, shared, own, parts.results), size)

@@ -90,6 +90,7 @@ def _block(shape, block: int) -> pl.BlockSpec:
 
 
 def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance: Callable, *refs):
+    """The body of the kernel for one block of lanes; `refs`: its inputs in memory, then its output."""
     start, step, count, tableau, *refs, y_ref, out_ref = refs
     memory = Memory(refs, shared_places, own_places)
     slope = memory.bound(rate, 0, len(own_places))

@@ -28,6 +28,7 @@ def code_text(function: Callable[..., Any]) -> str:
 
 
 def _lines(value: Any, seen: set[int]) -> Iterator[str]:
+    """Yields the text of a value and of all values that it refers to; `seen`: ids of values already described."""
     if callable(value) and not isinstance(value, type):
         value = inspect.unwrap(value)  # the function inside of `jax.jit`
     if id(value) in seen:

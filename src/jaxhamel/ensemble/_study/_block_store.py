@@ -67,6 +67,7 @@ class BlockStore:
         self._disk = None if folder is None else self._opened(Path(folder), asked, resume, origin)
 
     def _opened(self, folder: Path, asked: dict[str, Any], resume: bool, origin: Origin | None):
+        """Opens the table in the folder and reads its blocks, or makes a new table; locks it for this process."""
         check_installed("zarr", "a run with a folder", "cli")
         import zarr
         from zarr.codecs import ZstdCodec

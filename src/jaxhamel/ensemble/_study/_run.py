@@ -109,6 +109,7 @@ class EnsembleRun:
             self._store.close()
 
     def _values(self, progress: Callable[[Progress], None] | None) -> dict[str, np.ndarray]:
+        """Stores the missing blocks as they arrive, in order, and reports progress; returns the columns computed so far."""
         store, moments, started = self._store, Moments.none(len(self.names)), time.monotonic()
         missing, fresh, done = store.missing, 0, 0
         arriving = self._arriving(missing)

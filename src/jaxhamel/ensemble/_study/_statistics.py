@@ -51,6 +51,7 @@ def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
 
 
 def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
+    """The statistics of one quantity: mean and standard deviation with their errors, extremes, quantiles."""
     n = len(x)
     if n == 0:
         return {"n": 0}

@@ -68,6 +68,7 @@ class _Iterate(NamedTuple):
 
 
 def _chord(function, guess):
+    """Newton's iterations with the Jacobian at `guess`: x, and 1 if they have converged, otherwise 0."""
     jacobian = _matrix(lambda dx: jax.jvp(function, (guess,), (dx,))[1], guess)
     into_change = inverse(jacobian)
     eps = jnp.finfo(guess.dtype).eps

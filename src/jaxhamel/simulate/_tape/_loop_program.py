@@ -118,6 +118,7 @@ def _traced(function: Callable, leaves: list) -> tuple[ClosedJaxpr, list]:
 
 
 def _differentiable(program: LoopProgram, reverse: Reverse) -> Callable:
+    """`program.run` as a function of the loop's inputs, with `reverse` as its reverse mode."""
     run = jax.custom_vjp(program.run)
 
     def forward(*given: CustomVJPPrimal):

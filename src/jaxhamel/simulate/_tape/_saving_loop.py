@@ -23,6 +23,7 @@ def saving_loop(
 
 
 def _summed(program: LoopProgram, inputs, moves, bars) -> tuple[list, list]:
+    """The reverse mode of `saving_loop`, in the form of `Reverse`: the cotangents of p″ and x_0."""
     condition, _, p, x = program.divided(inputs)
     active = [i for i, moving in enumerate(moves) if moving]
     written = [i for i in sorted(program.buffers) if bars[i] is not None]

@@ -116,6 +116,7 @@ class _Transposed:
         )
 
     def _stage(self, bars: _Cotangents, of_last) -> _Cotangents:
+        """Transposes stage `bars.stage`: Ȳ_i = f′(t_i, Y_i)ᵀ h k̄_i, added to the other cotangents."""
         i, step = bars.stage, self.step
         y = jax.tree.map(lambda y, k: y + weighted(self.a[i], k), step.y0, step.slopes)
         t = jnp.where(self.c[i] == 1, step.t1, step.t0 + self.c[i] * (step.t1 - step.t0))
