@@ -43,8 +43,8 @@ class Distribution(NamedTuple):
     - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, up to the last level computed; it ends earlier where a rank is n.
     - `nearby`: the largest ranks at two neighbouring configurations, which are generic if q is
       not.
-    - `curvature`: the largest |γ^α_IJ| of (29) at q, rows and directions orthonormal.
-    - `tolerance`: below it a singular value counts as zero.
+    - `curvature`: the largest |γ^α_IJ| of `frobenius` at q, for orthonormal rows and directions.
+    - `tolerance`: singular values below it count as zero.
 
     Unless `decided`, both `holonomic` and `completely_nonholonomic` are false.
     """
@@ -79,7 +79,7 @@ class Distribution(NamedTuple):
 
     @property
     def holonomic(self) -> bool:
-        """Whether the constraints are integrable at q and nearby: the expression of (29) vanishes."""
+        """Whether the constraints are integrable at q and nearby: the γ^α_IJ of `frobenius` vanish."""
         return self.decided and max(self.closure, self.nearby[-1]) == self.growth[0]
 
     @property

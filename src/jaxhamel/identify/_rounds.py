@@ -250,7 +250,9 @@ class Fit(AbstractSearch):
         return float(told["decrement"]) < 1e-5 + share * cost or self._hardly_lowered(cost)
 
     def _hardly_lowered(self, cost: float) -> bool:
-        """Whether the round's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
+        """Whether the last 10 steps of the round together lowered the cost by less than 1e-4 (and 1e-9 of it); the last 100
+        steps for a gradient optimiser.
+        """
         count = 10 if _checks.is_least_squares(self.solver) else 100
         costs = [row["cost"] for row in self.rows[self.round_began :]]
         if len(costs) <= count or not np.isfinite(min(costs[-count:])):

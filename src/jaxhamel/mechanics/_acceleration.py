@@ -54,7 +54,7 @@ def motion(
     control: Control,
     route: str | None = None,
 ) -> tuple[Velocity, Float[Array, " k"]]:
-    """(v, u̇) of any system under any control; unchecked, for right-hand sides."""
+    """The velocity v and acceleration u̇ of any system under any control; unchecked, for right-hand sides."""
     system, control = under(system, control), at_state(control, t, q, u)
     if isinstance(system, MovingParts):
         return _with_parts(system, t, q, u, control, route)

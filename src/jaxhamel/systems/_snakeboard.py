@@ -202,7 +202,7 @@ class Snakeboard(System):
         return jnp.stack([self.half_length, one, one])
 
     def _inertia_along(self, r: Float[Array, " 3"]) -> Scalar:
-        """M = m + (J/ℓ² − m) e_1²: the inertia of ½ M σ², the board's kinetic energy along e [kg]."""
+        """M = m + (J/ℓ² − m) e_1² [kg], such that ½ M σ² is the board's kinetic energy."""
         e1 = _along(r)[0]
         return self.mass + (self.inertia / self.half_length**2 - self.mass) * e1 * e1
 

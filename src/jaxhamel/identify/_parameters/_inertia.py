@@ -96,7 +96,7 @@ def upper_cholesky(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
 
 
 def upper_triangle(diagonal: Float[Array, " 3"], above: Float[Array, " 3"]) -> Float[Array, "3 3"]:
-    """The matrix with a diagonal and (s_12, s_23, s_13) above it."""
+    """The upper triangular matrix with the given diagonal and (s_12, s_23, s_13) above it."""
     matrix = jnp.diag(diagonal)
     rows, columns = jnp.array([0, 1, 0]), jnp.array([1, 2, 2])
     return matrix.at[rows, columns].set(above)

@@ -83,7 +83,9 @@ def _with_words_among_fields(system, error: TypeError) -> TypeError:
 
 
 def _no_numbers(system) -> dict[str, Any]:
-    """The fields that are no numbers, by their path; of lists and dictionaries the entries."""
+    """The fields of the system that are not numbers, by their path; for a list or dictionary its entries, each by its
+    path.
+    """
     leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
     found = {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
     return {path: jax.tree.map(_plain, leaf, is_leaf=_is_none) for path, leaf in found.items()}

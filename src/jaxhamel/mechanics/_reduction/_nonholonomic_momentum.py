@@ -286,8 +286,9 @@ def _body_velocity(connection, q, v):
 
 
 def _forces(connection, t, q, x, control):
-    """The covector (F, F_I) = e(L) + Q dual to x = (ξ, ṙ), with L differentiated at fixed x; along the group, the directions
-    e are those of the connection's ξ.
+    """The forces (F, F_I) of the reduced equations, e(L) + Q, dual to x = (ξ, ṙ).
+
+    L is differentiated at fixed x; along the group the directions e are those of the connection's ξ.
     """
     system, group = connection.system, connection.group
 
