@@ -220,7 +220,7 @@ def design(
 def _cost(
     experiment: Experiment, criterion: str, rebuild: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The cost as a function of the curve's parameters and the experiment's arrays, and the values of both."""
+    """The cost as a function (p, arrays) of the curve's free parameters and the experiment's arrays; and these arrays."""
 
     def cost(p, arrays):
         model, start, ts, state_error = arrays

@@ -77,7 +77,7 @@ def _known_inverse_jvp(primals, tangents):
 
 
 class Factors(NamedTuple):
-    """M = L D Lᵀ of a symmetric M: `lower`, the unit lower triangular L (an array or nested lists of scalars), and 1/D."""
+    """The factors of a symmetric M = L D Lᵀ: L (`lower`, unit triangular, an array or nested lists of scalars) and 1/D."""
 
     lower: Any
     inverse_diagonal: Float[Array, " n"]

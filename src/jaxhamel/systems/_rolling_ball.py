@@ -137,9 +137,7 @@ class RollingBall(System):
         return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
-        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
-        axes.
-        """
+        """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation = quaternion_matrix(q[0])
         omega = v[:3]
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal

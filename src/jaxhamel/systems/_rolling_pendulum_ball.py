@@ -128,9 +128,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         return (Shape(sphere=float(self.radius)), *arms)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
-        axes.
-        """
+        """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation = quaternion_matrix(q[0])
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
         chi, slope, turned = self._pose(q[2])

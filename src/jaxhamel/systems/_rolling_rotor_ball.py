@@ -113,9 +113,7 @@ class RollingRotorBall(AbstractDrivenBall):
         return (Shape(sphere=size), *rotors)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """The Lagrangian of the ball without its rolling constraints, which are rows of the frame; velocities in body
-        axes.
-        """
+        """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation, omega, rates = quaternion_matrix(q[0]), v[:3], v[5:]
         com = self._com(v.dtype)
         velocity = v[3] * rotation[0] + v[4] * rotation[1] + cross(omega, com)

@@ -148,9 +148,7 @@ class SoftRollingPendulum(System):
 
     @classmethod
     def of(cls, robot: "SoftRollingPendulum") -> "SoftRollingPendulum":
-        """A system of this class with the parameters of `robot`, such as `PendulumInStand.of(robot)`, the robot in a
-        stand.
-        """
+        """A system of this class with the parameters of `robot`: `PendulumInStand.of(robot)` is the robot in a stand."""
         return cls(**{field.name: getattr(robot, field.name) for field in fields(robot)})
 
     def __check_init__(self) -> None:

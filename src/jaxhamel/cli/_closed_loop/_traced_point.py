@@ -29,7 +29,7 @@ class TracedPoint(eqx.Module):
 
     @property
     def labels(self) -> tuple[str, str]:
-        """Names of the two axes."""
+        """The names of the two axes of the plane, such as ("x", "z")."""
         first, second = self.axes
         return "xyz"[first], "xyz"[second]
 

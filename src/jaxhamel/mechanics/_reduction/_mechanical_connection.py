@@ -217,25 +217,25 @@ class LockedFrame(System):
 
     @property
     def prescribed_motion(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the base."""
+        """Whether the base has prescribed motion."""
         return self.base.prescribed_motion
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, *control: Control) -> Scalar:
         return self.base.lagrangian(t, q, v, *control)
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """[[1, A], [0, 1]]."""
+        """A(t, q) = [[1, A], [0, 1]] with the mechanical connection A."""
         return self._bordered(self._connection(t, q))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """[[1, −A], [0, 1]]."""
+        """B(t, q) = [[1, −A], [0, 1]] with the mechanical connection A."""
         return self._bordered(-self._connection(t, q))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Velocity:
         return self.base.force(t, q, v, control)
 
     def check_control(self, t: Time, control: Control) -> None:
-        """As the base."""
+        """Checks that the control fits the base."""
         self.base.check_control(t, control)
 
     def _connection(self, t: Time, q: Configuration) -> ConnectionMatrix:
@@ -266,15 +266,15 @@ class ZeroMomentum(LockedFrame):
 
     @property
     def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As the base."""
+        """Whether the plane z = 0 is drawn for the base."""
         return self.base.on_ground
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """Those of the base."""
+        """The poses of the base's bodies."""
         return self.base.places(t, q, control)
 
     def shapes(self) -> tuple[DrawnShape, ...]:
-        """Those of the base."""
+        """The shapes of the base's bodies."""
         return self.base.shapes()
 
 

@@ -58,8 +58,11 @@ class Modes(eqx.Module):
 
     @property
     def stability(self) -> str:
-        """`"unstable"`: some Re λ > 0. `"stable"`: all Re λ < 0, zero eigenvalues left out. `"marginal"`: some λ ≠ 0 on the
-        imaginary axis, none right of it: the linear equations do not decide. Needs concrete values."""
+        """The verdict of the linear equations; needs concrete values.
+
+        `"unstable"`: some Re λ > 0. `"stable"`: all Re λ < 0, apart from zero eigenvalues. `"marginal"`: no Re λ > 0, but
+        some λ ≠ 0 on the imaginary axis; the linear equations then do not decide.
+        """
         real, tolerance = self.eigenvalues.real, self.tolerance
         if bool(jnp.any(real > tolerance)):
             return "unstable"
