@@ -20,9 +20,12 @@ class Wheel(jaxhamel.System):
 def test_each_number_of_turns_is_an_optimum(monkeypatch):
     """½∫ω² in unit time is ½ (2 + 2π k)² to the angle 2; a start with constant ω ends at the nearest of these.
 
-    Three groups of two starts, of which the last is filled.
+    Two searches are side by side on each core, others follow them, and the last one of each core goes on alone.
     """
     monkeypatch.setattr(_many_starts, "STARTS_AT_ONCE", 2)
+    monkeypatch.setattr(_many_starts, "FEW", 2)
+    alone, advance = [], _many_starts.advance
+    monkeypatch.setattr(_many_starts, "advance", lambda *given: alone.append(1) or advance(*given))
     problem = control.ControlProblem(
         jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
         (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),
@@ -37,6 +40,7 @@ def test_each_number_of_turns_is_an_optimum(monkeypatch):
     exact = [0.5 * (2 + 2 * np.pi * k) ** 2 for k in (0, -1, 1)]
     np.testing.assert_allclose(costs, exact, rtol=1e-9)
     assert counts == (2, 2, 1)
+    assert len(alone) <= 2
     assert f"2 (2×), {exact[1]:.8g} (2×)" in result.certificate.words
 
 

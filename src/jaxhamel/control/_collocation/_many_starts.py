@@ -15,15 +15,24 @@ from jaxhamel._compiled import compiled
 from jaxhamel._cores import cores
 from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import STUCK, advance
-from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
+from jaxhamel.control._interior_point._state import SearchState, start, strong
+from jaxhamel.control._interior_point._turns import (
+    Searches,
+    goes_on,
+    lanes_of,
+    left,
+    stored,
+    take_turns,
+)
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
-STARTS_AT_ONCE = 32  # searches in one group on a CPU (docs/performance.md#many-starts)
-ITERATIONS_AT_ONCE = 8  # iterations in one call
+STARTS_AT_ONCE = 32  # searches side by side on a core of a CPU (docs/performance.md#many-starts)
+TURNS_AT_ONCE = 8  # turns in one call
+FEW = 16  # the last (1/FEW)-th of the searches side by side go on one after the other
 STEPS_OF_START = 4  # steps of the classical Runge–Kutta method per interval, for the motion under a start's control
 SAME = 1e-6  # relative difference up to which two costs count as those of one optimum
 
@@ -56,8 +65,8 @@ def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"])
 class ManyStarts:
     """Searches from many starts; each row of `starts` has the free parameters of the problem's curve.
 
-    On a CPU the searches run in groups, one thread for each core: the arrays of a group stay in the cache, and a group
-    waits for its own slowest search only. On other devices all searches are one group.
+    On a CPU they are divided among threads, one for each core, which search from some of their starts side by side, so that
+    the arrays stay in the cache, and go on with another where one has ended. Elsewhere all are side by side.
     """
 
     def __init__(
@@ -70,48 +79,58 @@ class ManyStarts:
     ):
         self.transcription, self.tolerance = transcription, tolerance
         self.count = len(starts)
-        self.groups: list[SearchState] = [
-            _begun(transcription, problem, rows, barrier) for rows in _in_groups(starts)
+        groups = _in_groups(starts)
+        width = _width(len(groups[0]))
+        self.groups: list[Searches] = [
+            lanes_of(_begun(transcription, problem, rows, barrier), width) for rows in groups
         ]
-        self.is_begun = [False] * len(self.groups)
+        self.states: SearchState  # of all starts, with a leading axis; after `run`
+        self.few = width // FEW if jax.default_backend() == "cpu" else 0
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
-        calls = -(-iterations // ITERATIONS_AT_ONCE)
-        self._advance(0)  # compiles, in one thread
-        stopped = threading.Event()
+        most, stopped = jnp.asarray(iterations), threading.Event()
+        self._advance(0, most)  # compiles, in one thread
 
         def is_late():
             return stopped.is_set() or time.monotonic() > until
 
         with ThreadPoolExecutor(_threads()) as pool:
-            first = pool.submit(self._search, 0, calls - 1, is_late)
-            others = range(1, len(self.groups))
             try:
-                for each in [
-                    first,
-                    *(pool.submit(self._search, k, calls, is_late) for k in others),
-                ]:
-                    each.result()
+                groups = range(len(self.groups))
+                each = [pool.submit(self._search, k, most, is_late) for k in groups]
+                found = [future.result() for future in each]
             finally:
                 stopped.set()
+        self.states = jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *found)
 
-    def _search(self, index: int, calls: int, is_late: Callable[[], bool]) -> None:
-        for _ in range(calls):
-            if is_late() or (self.is_begun[index] and np.all(_over(self.groups[index]))):
-                return
-            self._advance(index)
+    def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
+        while not is_late() and int(left(self.groups[index], most)) > self.few:
+            self._advance(index, most)
+        return self._finished(stored(self.groups[index]), most, is_late)
 
-    def _advance(self, index: int) -> None:
-        many, states = jnp.asarray(ITERATIONS_AT_ONCE), self.groups[index]
-        found = _advanced(self.transcription, states, self.tolerance, many)
+    def _advance(self, index: int, most: Array) -> None:
+        few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
+        found = take_turns(self.transcription, self.groups[index], self.tolerance, most, few, many)
         self.groups[index] = jax.block_until_ready(found)
-        self.is_begun[index] = True
 
-    @property
-    def states(self) -> SearchState:
-        """The states of the searches from all starts, with a leading axis."""
-        return jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *self.groups)
+    def _finished(self, group: Searches, most: Array, is_late: Callable[[], bool]) -> SearchState:
+        """The states of a group after its last searches, one after the other: side by side few take as long as many."""
+        states = group.states
+        for k in np.flatnonzero(np.asarray(goes_on(states, group.iterations, most))):
+            own = strong(jax.tree.map(lambda x, k=k: x[k], states))
+            own = self._alone(own, int(most - group.iterations[k]), is_late)
+            states = jax.tree.map(lambda x, y, k=k: x.at[k].set(y), states, own)
+        return states
+
+    def _alone(
+        self, state: SearchState, iterations: int, is_late: Callable[[], bool]
+    ) -> SearchState:
+        while iterations > 0 and not is_late() and not _is_over(state):
+            many = jnp.asarray(min(iterations, LOGGED))
+            state = advance(self.transcription, state, self.tolerance, many)[0]
+            iterations -= LOGGED
+        return state
 
     def optima(self) -> Optima:
         """The distinct optima of the searches that have converged."""
@@ -130,20 +149,23 @@ class ManyStarts:
         return np.asarray(states.done) & np.isfinite(np.asarray(states.cost))
 
 
-def _over(states: SearchState) -> Bool[np.ndarray, " S"]:
-    """For each search, whether it has ended."""
-    done, stuck = np.asarray(states.done), np.asarray(states.stuck) >= STUCK
-    return done | stuck | ~np.isfinite(np.asarray(states.cost))
+def _is_over(state: SearchState) -> bool:
+    """Whether a search has converged or is stuck."""
+    return bool(state.done) or int(state.stuck) >= STUCK
 
 
 def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
-    """The starts in groups of equal size, so that one program serves all; copies of the last start fill the last group."""
-    most = STARTS_AT_ONCE if jax.default_backend() == "cpu" else len(starts)
-    count = -(-len(starts) // most)
+    """The starts in groups of equal size, one for each thread; copies of the last start fill the last group."""
+    count = min(_threads(), -(-len(starts) // STARTS_AT_ONCE))
     size = -(-len(starts) // count)
     missing = count * size - len(starts)
     rows = jnp.concatenate([starts, jnp.broadcast_to(starts[-1:], (missing, starts.shape[1]))])
     return list(rows.reshape(count, size, -1))
+
+
+def _width(count: int) -> int:
+    """The number of searches of a group that are side by side."""
+    return min(count, STARTS_AT_ONCE) if jax.default_backend() == "cpu" else count
 
 
 def _threads() -> int:
@@ -186,8 +208,3 @@ def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
     start = problem.q0, problem.u0
     last, before = jax.lax.scan(interval, start, (ts[:-1], ts[1:]))
     return ts, jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), before, last)
-
-
-@compiled
-def _advanced(transcription, states: SearchState, tolerance, many) -> SearchState:
-    return jax.vmap(lambda state: advance(transcription, state, tolerance, many)[0])(states)

@@ -17,6 +17,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Parts,
+    Residuals,
     no_parts,
     parts_of,
     values_of,
@@ -68,6 +69,24 @@ def _iteration(
     transcription: Transcription, state: SearchState, tolerance: Scalar
 ) -> tuple[SearchState, Parts, HistoryRow]:
     """One iteration: updates the errors and μ, and makes a step unless the iterate is a solution."""
+    state, parts, residuals = examined(transcription, state, tolerance)
+
+    def stay(state):
+        return (state, jnp.zeros_like(state.mu))
+
+    def go(state):
+        return step(transcription, state, parts, residuals)
+
+    errors, mu = state.errors, state.mu
+    new, length = jax.lax.cond(state.done, stay, go, state)
+    row = HistoryRow(state.cost, errors.stationarity, errors.violation, mu, length)
+    return new, parts, row
+
+
+def examined(
+    transcription: Transcription, state: SearchState, tolerance: Scalar
+) -> tuple[SearchState, Parts, Residuals]:
+    """The state with cost and errors of its iterate, whether it has converged, and the next μ; derivatives; residuals."""
     w, duals = state.w, state.duals
     parts = parts_of(transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
@@ -80,12 +99,4 @@ def _iteration(
     mu = jnp.where(lowers, smaller, state.mu)
     known = jax.tree.map(lambda a, b: jnp.where(lowers, a, b), emptied(state.filter), state.filter)
     state = state._replace(cost=cost, errors=errors, done=done, mu=mu, near=near, filter=known)
-
-    def stay(state):
-        return (state, jnp.zeros_like(mu))
-
-    def go(state):
-        return step(transcription, state, parts, residuals)
-
-    state, length = jax.lax.cond(done, stay, go, state)
-    return state, parts, HistoryRow(cost, errors.stationarity, errors.violation, mu, length)
+    return state, parts, residuals

@@ -101,10 +101,15 @@ def step(
     transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
 ) -> tuple[SearchState, Scalar]:
     """(the state after one step, the step's length); if multipliers are to be estimated, only these change: length 0."""
-    state = state._replace(filter=begun(state.filter, residuals.norm()))
-    setting = _setting(transcription, state, parts, residuals)
-    first = _first(setting)
-    a = jax.lax.while_loop(lambda a: ~a.over, lambda a: _attempt(setting, a), first)
+    setting = setting_of(transcription, state, parts, residuals)
+    first = first_attempt(setting)
+    a = jax.lax.while_loop(lambda a: ~a.over, lambda a: attempted(setting, a), first)
+    return after_attempts(setting, a)
+
+
+def after_attempts(setting: Setting, a: Attempt) -> tuple[SearchState, Scalar]:
+    """The state after the last attempt of an iteration, and the length of its step."""
+    transcription, state = setting.transcription, setting.state
     estimated = a.kind == ESTIMATE
     duals = multipliers_after(transcription, state.duals, a.move.duals, a.w, a.alpha, state.mu)
     duals = _choose(estimated, _estimated(transcription, state.duals, a.move.duals), duals)
@@ -134,7 +139,11 @@ def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
     )
 
 
-def _setting(transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals):
+def setting_of(
+    transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
+) -> Setting:
+    """The data of an iteration, with the violation of the first one in the filter."""
+    state = state._replace(filter=begun(state.filter, residuals.norm()))
     base = state.cost + state.mu * barrier_function(transcription, state.w)
     noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
     now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
@@ -154,13 +163,11 @@ def penalty_of(parts: Parts) -> Scalar:
     return weight * (1 + jnp.max(diagonals))
 
 
-def _first(setting: Setting) -> Attempt:
-    """The line search before its first attempt."""
+def first_attempt(setting: Setting) -> Attempt:
+    """The line search before its first attempt; a search that has converged makes none."""
     state, residuals = setting.state, setting.residuals
     zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
-    over = (
-        state.done
-    )  # under `vmap` an ended search runs along with the others, but makes no attempt
+    over = state.done  # under `vmap` an ended search runs along with the others
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
     nothing = no_direction(state.w, state.duals)
     return Attempt(
@@ -185,9 +192,8 @@ def _newton(
     return move, to_boundary(t, state.w, move, state.mu)
 
 
-def _attempt(setting: Setting, a: Attempt) -> Attempt:
+def attempted(setting: Setting, a: Attempt) -> Attempt:
     """Makes the attempt `a`, and sets up the next: a correction, a shorter step or more regularisation."""
-    solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
 
     def again(*_):
         return (a.move, a.alpha)
@@ -195,7 +201,22 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
     def newton(*given):
         return _newton(setting, *given)
 
-    move, alpha = jax.lax.cond(solves, newton, again, a.kind, a.residuals, a.shift)
+    move, alpha = jax.lax.cond(a.kind != SHORTER, newton, again, a.kind, a.residuals, a.shift)
+    return _judged(setting, a, move, alpha)
+
+
+def shortened(setting: Setting, a: Attempt) -> Attempt:
+    """The attempt after all halvings that it needs, which solve no equations."""
+    return jax.lax.while_loop(
+        lambda a: (a.kind == SHORTER) & ~a.over,
+        lambda a: _judged(setting, a, a.move, a.alpha),
+        a,
+    )
+
+
+def _judged(setting: Setting, a: Attempt, move: Direction, alpha: Scalar) -> Attempt:
+    """The attempt after the trial of a direction: accepted, given up, or what is to be tried next."""
+    solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
     alpha = jnp.where(estimates, 0.0, alpha)
     singular = solves & (~move.convex | ~_finite(move))
     kept = _choose(corrects, a.kept, move)  # the direction without correction

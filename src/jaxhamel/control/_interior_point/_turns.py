@@ -1,0 +1,176 @@
+"""Many searches side by side, in turns: in each turn every search makes one attempt at a step.
+
+Searches that wait for one another after each iteration make as many attempts as the slowest of them, each with a
+factorisation for all (docs/performance.md#many-starts). Here a search whose step is accepted begins its next iteration in
+the next turn, whatever the others do. Where searches have ended, others that still wait take their lanes.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, QUICK, compiled_with
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Residuals
+from jaxhamel.control._interior_point._direction import no_direction
+from jaxhamel.control._interior_point._interior_point import STUCK, examined
+from jaxhamel.control._interior_point._line_search import (
+    Attempt,
+    after_attempts,
+    attempted,
+    first_attempt,
+    setting_of,
+    shortened,
+)
+from jaxhamel.control._interior_point._state import SearchState
+
+
+class Lane(NamedTuple):
+    """One search: its state, the attempt under way (over: the next one begins an iteration), its iterations so far, and its
+    place among all searches."""
+
+    state: SearchState
+    attempt: Attempt
+    iterations: Int[Array, ""]
+    place: Int[Array, ""]
+
+
+class Searches(NamedTuple):
+    """All searches: the states of those that have ended or wait; the lanes; the number of those that have begun."""
+
+    states: SearchState
+    iterations: Int[Array, " S"]
+    lanes: Lane
+    begun: Int[Array, ""]
+
+
+@compiled_with(QUICK)
+def lanes_of(states: SearchState, width: int) -> Searches:
+    """All searches before the first turn, of which the first `width` have lanes."""
+    count = states.mu.shape[0]
+    some = jax.tree.map(lambda x: x[:width], states)
+    none = jnp.zeros(count, int)
+    lanes = Lane(some, jax.vmap(_no_attempt)(some), none[:width], jnp.arange(width))
+    return Searches(states, none, lanes, jnp.asarray(width))
+
+
+def _no_attempt(state: SearchState) -> Attempt:
+    """An attempt that is over, of the shapes of all others."""
+    w, duals, zero = state.w, state.duals, jnp.zeros_like(state.mu)
+    residuals = jax.tree.map(
+        jnp.zeros_like, Residuals(duals.stages, duals.costates[1:], duals.conditions, duals.limits)
+    )
+    nothing, none, yes = no_direction(w, duals), jnp.zeros((), int), jnp.asarray(True)
+    return Attempt(none, zero, residuals, nothing, zero, nothing, zero, none, zero, w, ~yes, yes)
+
+
+@compiled_with(FEW_RUNS)
+def take_turns(
+    transcription: Transcription,
+    searches: Searches,
+    tolerance: Scalar,
+    most: Int[Array, ""],
+    few: Int[Array, ""],
+    many: Int[Array, ""],
+) -> Searches:
+    """Up to `many` turns, until no more than `few` searches are left, each of at most `most` iterations."""
+
+    def go_on(carry):
+        searches, k = carry
+        return (k < many) & (left(searches, most) > few)
+
+    def body(carry):
+        searches, k = carry
+        lanes = jax.vmap(lambda lane: _turn(transcription, lane, tolerance, most))(searches.lanes)
+        return _filled(searches._replace(lanes=lanes), most), k + 1
+
+    return jax.lax.while_loop(go_on, body, (searches, jnp.zeros((), int)))[0]
+
+
+def goes_on(state: SearchState, iterations: Int[Array, "*L"], most) -> Bool[Array, "*L"]:
+    """Whether a search has not ended; for many searches, of each."""
+    broken = (iterations > 0) & ~jnp.isfinite(state.cost)
+    return ~(state.done | (state.stuck >= STUCK) | (iterations >= most) | broken)
+
+
+def left(searches: Searches, most: Int[Array, ""]) -> Int[Array, ""]:
+    """The number of searches that have not ended."""
+    return jnp.sum(_go_on(searches.lanes, most).astype(int)) + _waiting(searches)
+
+
+def _go_on(lanes: Lane, most) -> Bool[Array, "*L"]:
+    return goes_on(lanes.state, lanes.iterations, most)
+
+
+def _waiting(searches: Searches) -> Int[Array, ""]:
+    return searches.states.mu.shape[0] - searches.begun
+
+
+def _turn(transcription: Transcription, lane: Lane, tolerance: Scalar, most) -> Lane:
+    """One attempt; before the first one of an iteration the iterate is examined, after its last one the step is made.
+
+    The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory.
+    """
+    new, parts, residuals = examined(transcription, lane.state, tolerance)
+    begins = lane.attempt.over
+    state = _chosen(begins, new, lane.state)
+    setting = setting_of(transcription, state, parts, residuals)
+    attempt = attempted(setting, _chosen(begins, first_attempt(setting), lane.attempt))
+    attempt = shortened(setting, attempt)
+    after, _ = after_attempts(setting, attempt)
+    state = _chosen(attempt.over & ~state.done, after, setting.state)
+    counted = attempt.over & ~lane.state.estimates
+    next_one = Lane(
+        state, attempt, jnp.where(counted, lane.iterations + 1, lane.iterations), lane.place
+    )
+    return _chosen(_go_on(lane, most), next_one, lane)
+
+
+def _filled(searches: Searches, most) -> Searches:
+    """The lanes of searches that have ended given to others, where some wait."""
+    ended = ~_go_on(searches.lanes, most)
+    any_ended = jnp.any(ended) & (_waiting(searches) > 0)
+    return jax.lax.cond(any_ended, _exchanged, lambda x, _: x, searches, ended)
+
+
+def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
+    """Searches that wait in the lanes of those that have ended, as far as there are any."""
+    kept = _stored(searches)
+    count, lanes = searches.states.mu.shape[0], searches.lanes
+    nexts = searches.begun + jnp.cumsum(ended.astype(int)) - 1
+    taken = ended & (nexts < count)
+    place = jnp.where(taken, nexts, lanes.place)
+    states = jax.tree.map(lambda x: x[place], kept.states)
+    fresh = Lane(
+        _many_chosen(taken, states, lanes.state),
+        lanes.attempt._replace(over=lanes.attempt.over | taken),
+        jnp.where(taken, 0, lanes.iterations),
+        place,
+    )
+    return kept._replace(lanes=fresh, begun=searches.begun + jnp.sum(taken.astype(int)))
+
+
+@compiled_with(QUICK)
+def stored(searches: Searches) -> Searches:
+    """The states of the lanes written among those of all searches."""
+    return _stored(searches)
+
+
+def _stored(searches: Searches) -> Searches:
+    place = searches.lanes.place
+    states = jax.tree.map(
+        lambda every, own: every.at[place].set(own), searches.states, searches.lanes.state
+    )
+    iterations = searches.iterations.at[place].set(searches.lanes.iterations)
+    return searches._replace(states=states, iterations=iterations)
+
+
+def _chosen(condition, a: Any, b: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
+
+
+def _many_chosen(condition: Bool[Array, " L"], a: Any, b: Any) -> Any:
+    return jax.vmap(_chosen)(condition, a, b)
