@@ -31,7 +31,7 @@ import numpy as np
 
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from jaxhamel.control._collocation._many_starts import ManyStarts
+from jaxhamel.control._many_starts._many_starts import ManyStarts
 from jaxhamel.systems import ChaplyginSleigh
 
 jax.config.update("jax_enable_x64", True)

@@ -5,8 +5,8 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._collocation import _many_starts
-from jaxhamel.control._collocation._many_starts import optima_of
+from jaxhamel.control._many_starts import _many_starts
+from jaxhamel.control._many_starts._many_starts import optima_of
 from jaxhamel.mechanics import Constant
 
 

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel.control._checks._collocation import check_collocation
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.control._interior_point._state import resumed
+from jaxhamel.control._many_starts._many_starts import ManyStarts
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
 

@@ -28,7 +28,7 @@ from jaxhamel.control._interior_point._line_search import (
 from jaxhamel.control._interior_point._state import SearchState
 
 
-class Lane(NamedTuple):
+class OneSearch(NamedTuple):
     """One search: its state, the attempt under way (over: the next one begins an iteration), its iterations so far, and its
     place among all searches."""
 
@@ -43,7 +43,7 @@ class Searches(NamedTuple):
 
     states: SearchState
     iterations: Int[Array, " S"]
-    lanes: Lane
+    lanes: OneSearch
     begun: Int[Array, ""]
 
 
@@ -53,7 +53,7 @@ def lanes_of(states: SearchState, width: int) -> Searches:
     count = states.mu.shape[0]
     some = jax.tree.map(lambda x: x[:width], states)
     none = jnp.zeros(count, int)
-    lanes = Lane(some, jax.vmap(_no_attempt)(some), none[:width], jnp.arange(width))
+    lanes = OneSearch(some, jax.vmap(_no_attempt)(some), none[:width], jnp.arange(width))
     return Searches(states, none, lanes, jnp.asarray(width))
 
 
@@ -101,7 +101,7 @@ def left(searches: Searches, most: Int[Array, ""]) -> Int[Array, ""]:
     return jnp.sum(_go_on(searches.lanes, most).astype(int)) + _waiting(searches)
 
 
-def _go_on(lanes: Lane, most) -> Bool[Array, "*L"]:
+def _go_on(lanes: OneSearch, most) -> Bool[Array, "*L"]:
     return goes_on(lanes.state, lanes.iterations, most)
 
 
@@ -109,7 +109,7 @@ def _waiting(searches: Searches) -> Int[Array, ""]:
     return searches.states.mu.shape[0] - searches.begun
 
 
-def _turn(transcription: Transcription, lane: Lane, tolerance: Scalar, most) -> Lane:
+def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
     """One attempt; before the first one of an iteration the iterate is examined, after its last one the step is made.
 
     The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory.
@@ -123,7 +123,7 @@ def _turn(transcription: Transcription, lane: Lane, tolerance: Scalar, most) -> 
     after, _ = after_attempts(setting, attempt)
     state = _chosen(attempt.over & ~state.done, after, setting.state)
     counted = attempt.over & ~lane.state.estimates
-    next_one = Lane(
+    next_one = OneSearch(
         state, attempt, jnp.where(counted, lane.iterations + 1, lane.iterations), lane.place
     )
     return _chosen(_go_on(lane, most), next_one, lane)
@@ -144,7 +144,7 @@ def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
     taken = ended & (nexts < count)
     place = jnp.where(taken, nexts, lanes.place)
     states = jax.tree.map(lambda x: x[place], kept.states)
-    fresh = Lane(
+    fresh = OneSearch(
         _many_chosen(taken, states, lanes.state),
         lanes.attempt._replace(over=lanes.attempt.over | taken),
         jnp.where(taken, 0, lanes.iterations),

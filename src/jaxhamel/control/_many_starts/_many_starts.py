@@ -17,7 +17,7 @@ from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, start, strong
-from jaxhamel.control._interior_point._turns import (
+from jaxhamel.control._many_starts._turns import (
     Searches,
     goes_on,
     lanes_of,
