@@ -9,8 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 from jaxhamel import control
+from jaxhamel._compiled import compilations
 from jaxhamel.control import replay
 from jaxhamel.control._methods import _levenberg_marquardt as lm
+from jaxhamel.control._methods._gradient_descent import _descend
 from jaxhamel.control._methods._shooting import QuadraticModel, quadrature
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 from tests.control.cart import Cart, error_of_force, least_energy
@@ -33,6 +35,8 @@ def test_multiple_shooting_finds_the_least_energy():
 
 
 def test_gradient_descent_by_any_optax_optimiser():
+    """Its step is one program: a state that is weakly typed at first had it compiled twice."""
+    before = compilations(_descend)
     method = control.GradientDescent(
         optax.lbfgs(),
         iterations=60,
@@ -46,6 +50,7 @@ def test_gradient_descent_by_any_optax_optimiser():
     assert error_of_force(result.control) < 1e-2
     assert result.converged
     assert len(result.history["cost"]) == len(result.history["gradient_norm"]) < 60
+    assert compilations(_descend) == before + 1
 
 
 def test_single_shooting_by_optimistix():

@@ -106,10 +106,7 @@ def _begin(task: AbstractTask) -> At:
     y, *_, arrays, _ = _first(task)
 
     # the types that `_advance` returns, so that `_advance` is compiled only once
-    def strong(x):
-        return jnp.asarray(x, x.dtype)
-
-    y, leaves, result = jax.tree.map(strong, (y, jax.tree.leaves(arrays), optx.RESULTS.successful))
+    y, leaves, result = strong((y, jax.tree.leaves(arrays), optx.RESULTS.successful))
     return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
 
@@ -169,6 +166,12 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
     return at._replace(leaves=jax.tree.leaves(arrays)), costs, (y, reported)
 
 
+def strong(tree: Any) -> Any:
+    """The arrays of a pytree in their own types, none of them weak: a state that differs from the next one in this alone
+    would have the program of its step compiled twice."""
+    return jax.tree.map(lambda x: jnp.asarray(x, x.dtype) if eqx.is_array(x) else x, tree)
+
+
 # One step of an optax optimiser.
 
 
@@ -183,4 +186,4 @@ def updated(
     with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
         update, state = optimiser.update(gradient, state, p, **known)
     moved: Any = optax.apply_updates(p, update)
-    return moved, state
+    return moved, strong(state)

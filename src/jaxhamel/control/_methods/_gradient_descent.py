@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
-from jaxhamel._search._stepwise import updated
+from jaxhamel._search._stepwise import strong, updated
 from jaxhamel.control._checks._curve_methods import check_descent
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._single_shooting import residual
@@ -102,7 +102,7 @@ def _way_out(iteration: int) -> str:
 @compiled
 def _begin(method: GradientDescent, p) -> Descent:
     def begin(p):
-        return Descent(p, method.optimiser.init(p), p, jnp.full((), jnp.inf, p.dtype))
+        return Descent(p, strong(method.optimiser.init(p)), p, jnp.full((), jnp.inf, p.dtype))
 
     return begin(p) if p.ndim == 1 else jax.vmap(begin)(p)
 
