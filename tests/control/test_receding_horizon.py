@@ -233,10 +233,10 @@ def test_multipliers_of_a_loop():
     found = control.loop_multipliers(
         Cart(jnp.array(1.0)), np.zeros(1), np.zeros(1), Sampled(Integrating(np.array([a, b, c])), PERIOD, delay=1)
     )  # fmt: skip
-    M = np.zeros((5, 5))  # of x, v, the last command, the one that waits, the sum
-    M[:2, :2], M[:2, 3:4] = A, B
-    M[2:4] = [-a - c * PERIOD, -b, 0.0, 0.0, -c]
-    M[4] = [PERIOD, 0.0, 0.0, 0.0, 1.0]
+    M = np.zeros((4, 4))  # of x, v, the last command, which waits for one period, the sum
+    M[:2, :2], M[:2, 2:3] = A, B
+    M[2] = [-a - c * PERIOD, -b, 0.0, -c]
+    M[3] = [PERIOD, 0.0, 0.0, 1.0]
     wanted = np.linalg.eigvals(M)
     np.testing.assert_allclose(np.sort(np.abs(found)), np.sort(np.abs(wanted)), atol=1e-9)
     assert bool(jnp.all(jnp.abs(found) < 1))

@@ -76,7 +76,7 @@ def closed_loop(
     function of time, the commands as they acted, with the last `memory` of a law that has one. A trajectory that breaks
     down is NaN from there on, `result` says so. A motion that grows but stays finite is no failure: `stats` has the
     largest |u_i| in the first tenth, the first half and the last tenth of the samples, `largest_first`, `largest_half` and
-    `largest_last`, of the commands where u is empty, and `print` shows them.
+    `largest_last`, of the commands where u is empty, and `print` shows them; they have no derivative.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 

@@ -32,7 +32,9 @@ def loop_multipliers(
 ) -> Complex[Array, " m"]:
     """The eigenvalues μ of M, δ_{k+1} = M δ_k, of a digital loop about an equilibrium (q, u) of it:
 
-        δ = (exponential coordinates of the state, the last command, delayed commands, the law's memory) .
+        δ = (exponential coordinates of the state, the previous commands, the law's memory) .
+
+    There are as many previous commands as the delay has periods, and at least the last one.
 
     Small deviations die away if all |μ| < 1; otherwise they grow by the largest |μ| in each period T, and double in
     T log 2 / log |μ|.
@@ -66,16 +68,16 @@ def _linear(system, state, controller: Sampled, t, steps: int, route):
     memory = law.start() if has_memory(law) else None
     command = law.step(memory, t, *state)[0] if has_memory(law) else law(t, *state)
     command = jnp.asarray(command, dtype)
-    others, whole = ravel_pytree((command, (command,) * controller.delay, memory))
+    others, whole = ravel_pytree(((command,) * max(controller.delay, 1), memory))
     d, zero = tangent_size(system), jnp.zeros((), dtype)
 
     def period(z):
-        last, waiting, memory = whole(z[d:])
-        loop = Loop(*retract(system, state, z[:d]), last, waiting, None, memory)
+        commands, memory = whole(z[d:])
+        loop = Loop(*retract(system, state, z[:d]), commands, None, memory)
         parts = system, None, None, controller
         loop, applied = decided(parts, loop, (t, zero, None, None))
         loop = after_period(parts, loop, (t, zero), applied, plan)
-        rest: Any = (loop.last, loop.waiting, loop.memory)
+        rest: Any = (loop.commands, loop.memory)
         return jnp.concatenate([local(system, state, (loop.q, loop.u)), ravel_pytree(rest)[0]])
 
     first = jnp.concatenate([jnp.zeros(d, dtype), others.astype(dtype)])

@@ -64,7 +64,7 @@ class Lane(eqx.Module):
 
 # An ensemble runs in blocks of at most this many lanes: their states at all samples, their commands and the numbers that
 # the loops of a period pass on stay in the cache (docs/performance.md#closed-loops).
-BLOCK = 512
+BLOCK = 256
 
 
 def in_lanes(

@@ -20,14 +20,13 @@ from jaxhamel.simulate._trajectory import of_equal_steps
 class Loop(NamedTuple):
     """The state of a closed loop at a sample.
 
-    `q`, `u`: the system's state; `last`: the latest command; `waiting`: commands that do not act yet, because of the delay;
-    `belief`: of the estimator; `memory`: of the law. Belief and memory are None for a controller without them.
+    `q`, `u`: the system's state; `commands`: the previous commands, as many as the delay has periods and at least one, the
+    latest last; `belief`: of the estimator; `memory`: of the law. Belief and memory are None for a controller without them.
     """
 
     q: Configuration
     u: QuasiVelocity
-    last: Float[Array, " p"]
-    waiting: tuple[Float[Array, " p"], ...]
+    commands: tuple[Float[Array, " p"], ...]
     belief: Any
     memory: Any
 
@@ -51,11 +50,12 @@ def begun(parts, dtype, plan: Periods) -> Loop:
     def cast(x):
         return jnp.asarray(x, dtype)
 
-    last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
+    command = jnp.broadcast_to(cast(controller.start), plan.width[:1])
     belief = None if controller.estimator is None else controller.estimator.start()
     belief = jax.tree.map(lambda x: cast(x) if eqx.is_inexact_array(x) else x, belief)
     memory = controller.law.start() if has_memory(controller.law) else None
-    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
+    commands = (command,) * max(plan.delay, 1)
+    return Loop(jax.tree.map(cast, q0), cast(u0), commands, belief, memory)
 
 
 def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
@@ -66,9 +66,9 @@ def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
         law = controller.law.at(t) if hasattr(controller.law, "at") else controller.law
     given, belief = _given(system, controller, t, loop, noise)
     value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
-    command = controller.command(jnp.asarray(value), loop.last)
-    applied, *waiting = (*loop.waiting, command)
-    return Loop(loop.q, loop.u, command, tuple(waiting), belief, memory), applied
+    command = controller.command(jnp.asarray(value), loop.commands[-1])
+    applied = loop.commands[0] if controller.delay else command
+    return Loop(loop.q, loop.u, (*loop.commands[1:], command), belief, memory), applied
 
 
 def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
@@ -110,7 +110,7 @@ def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[t
     """(the law's arguments after t, the estimator's belief); the sensors measure while the previous command still acts."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
-    acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
+    acting = Constant(loop.commands[0])
     seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
     if controller.estimator is None:
         return as_arguments(seen), None
@@ -143,8 +143,8 @@ def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
 
 def _largest(u: Array, applied: Array) -> dict[str, Array]:
     """The largest |u_i| in the first tenth, the first half and the last tenth of the samples, of the commands where u is
-    empty; `nan` if the motion breaks down before."""
-    rates = u if u.shape[1] else applied
+    empty; `nan` if the motion breaks down before. Reverse mode keeps nothing for them: their derivative is 0."""
+    rates = jax.lax.stop_gradient(u if u.shape[1] else applied)
     size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
     tenth, half = -(-len(size) // 10), -(-len(size) // 2)
     parts = {"first": size[:tenth], "half": size[:half], "last": size[-tenth:]}
