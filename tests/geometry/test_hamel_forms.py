@@ -21,6 +21,7 @@ from jaxhamel.geometry import (
     spatial_frame,
 )
 from tests.geometry.cases import close
+from tests.one_by_one import of_each
 
 FORMS = ("exterior", "alternated", "bracket")
 EPSILON = np.zeros((3, 3, 3))
@@ -150,8 +151,7 @@ def test_tables_of_rigid_bodies(name):
     make, space, expected = TABLES[name]
     frame, rng = make(space), np.random.default_rng(3)
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def tables(q):
         return [hamel_coefficients(frame, q, space, form=form) for form in FORMS]
 

@@ -19,6 +19,7 @@ from jaxhamel.geometry import (
     small_loop_phase,
 )
 from tests.geometry.random_connections import by_group, random_connection
+from tests.one_by_one import of_each
 
 sides = pytest.mark.parametrize("right", [False, True], ids=["left", "right"])
 
@@ -119,8 +120,7 @@ def test_small_loops(space, right):
     connection = random_connection(11, space.dim, 2, 2)
     centre = (0.3, 0.5)
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def errors(size):
         loop = ellipse(size, centre)
         exact = space.log(geometric_phase(connection, loop, space, steps=60, right=right))

@@ -20,6 +20,7 @@ from jaxhamel.mechanics import (
 from jaxhamel.mechanics._constraints._multipliers import solve_with_multipliers
 from jaxhamel.mechanics._equations._euler_lagrange import euler_lagrange
 from tests.mechanics.random_systems import random_system
+from tests.one_by_one import of_each
 
 # n = 2 … 8 and m = 0 … 4, every kind of space; 24 random systems of each: 528 in all
 CASES = [
@@ -58,14 +59,12 @@ def test_routes_agree(case):
     space, m = case
     batch = random_system(space.dim * 10 + m, space, m, batch=(EACH,))
 
-    @jax.jit  # of one system: under `vmap` it takes longer to compile
+    @of_each
     def by_all_routes(system, t, q, u):
         control = lambda t: jnp.full(space.dim, jnp.sin(t))
         return {name: route(system, t, q, u, control) for name, route in ROUTES.items()}
 
-    batch = jax.tree.map(np.asarray, batch)
-    several = [by_all_routes(*jax.tree.map(lambda x, i=i: x[i], batch)) for i in range(EACH)]
-    results = jax.tree.map(lambda *x: np.stack(x), *several)
+    results = by_all_routes(*batch)
     reference = results["boltzmann-hamel"]
     assert np.all(np.isfinite(reference))
     scale = 1.0 + np.max(np.abs(reference), axis=1, keepdims=True)

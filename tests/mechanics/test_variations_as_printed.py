@@ -13,6 +13,7 @@ from jaxhamel import simulate
 from jaxhamel.geometry import SE2, SO3, Euclidean, hat, quaternion_matrix
 from jaxhamel.mechanics import System, acceleration, coadjoint, diamond
 from jaxhamel.systems import FreeRigidBody, HeavyTop
+from tests.one_by_one import of_each
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 TIMES, WEIGHTS = jnp.asarray(0.5 * (NODES + 1)), jnp.asarray(0.5 * WEIGHTS)  # on [0, 1]
@@ -179,8 +180,7 @@ def test_variations_of_velocities(space):
     """(A.8): δΩ = Σ̇ + (Ω̂Σ̂ − Σ̂Ω̂)^∨ = Σ̇ + Ω × Σ; (A.23): δξ = η̇ + ad_ξ η, on SE(2), too."""
     _, xi, eta = families(space)
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def sides(t):
         delta, rate = by(xi, 1)(t, 0.0), by(eta, 0)(t, 0.0)
         return delta, rate, xi(t, 0.0), eta(t, 0.0), space.ad(xi(t, 0.0)) @ eta(t, 0.0)

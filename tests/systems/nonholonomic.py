@@ -6,6 +6,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from jaxhamel.mechanics import ROUTES, acceleration
+from tests.one_by_one import of_each
 
 STATES = 4
 
@@ -13,8 +14,7 @@ STATES = 4
 def assert_routes_agree(system, q, u, control=None, value=None):
     """Every route equals the closed form at all states (leading axis) to 1e-12 of their size."""
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def rates(q, u):
         found = {name: acceleration(system, 0.3, q, u, control, route=name) for name in ROUTES}
         return found, system.closed_form(0.3, q, u, value)

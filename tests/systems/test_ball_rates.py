@@ -10,6 +10,7 @@ from jaxhamel.geometry import quaternion_matrix, quaternion_rate
 from jaxhamel.mechanics import ROUTES, acceleration, constraint_force, velocity
 from jaxhamel.systems import RollingBall
 from jaxhamel.systems._rolling import friction_needed
+from tests.one_by_one import of_each
 from tests.reference import ball as rb
 from tests.systems.ball import CircularRails, package_of, random_balls, reference_of, two_mass_ball
 
@@ -41,8 +42,7 @@ def test_all_routes_equal_closed_form_and_reference(n, kind, principal, pushed):
     rng = np.random.default_rng(n)
     ball, rails, waves, state = random_balls(rng, STATES, n, kind, principal, pushed)
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def rates(ball, rails, waves, state):
         system, control = package_of(ball, rails, kind), wave(*waves)
         at = (system, TIME, state[:2], state[2], control)
@@ -186,8 +186,7 @@ def test_a_ball_that_leaves_the_ground_does_not_roll():
     ball = RollingBall(1.0, 2.0, [0.5, 0.6, 0.7], [0.0, 0.0, 0.4], [], None, 9.81)
     q = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def contact(rate):
         found = lambda w: ball.contact(0.0, q, jnp.stack([0.3 * w, w, 0.2 * w]))
         return *found(rate), jax.grad(lambda w: found(w).friction)(rate)
@@ -200,7 +199,9 @@ def test_a_ball_that_leaves_the_ground_does_not_roll():
     touches = rates**2 < 9.81 / (0.4 * 1.09)
     np.testing.assert_array_equal(touches, [True, True, True, False, False])
     assert np.all(np.isfinite(friction[touches]))
-    np.testing.assert_allclose(slope[touches], (above - below)[touches] / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(
+        slope[touches], (above[touches] - below[touches]) / (2 * h), rtol=1e-5
+    )
     np.testing.assert_array_equal(friction[~touches], np.inf)
     np.testing.assert_array_equal(slope[~touches], 0.0)
 

@@ -7,6 +7,7 @@ import pytest
 
 from jaxhamel.mechanics import ROUTES, acceleration, as_control, constraint_force, energy, velocity
 from jaxhamel.systems import ActuatedDisk, CircularRails, RollingBall
+from tests.one_by_one import of_each
 from tests.reference import disk as reference_disk
 from tests.reference import rails as rr
 from tests.reference.ball import moving, waves
@@ -65,8 +66,7 @@ def wave(offset, amplitude, frequency, phase):
 
 
 def test_all_routes_equal_closed_form_and_reference(disks):
-    @jax.jit
-    @jax.vmap
+    @of_each
     def rates(disk, rails, motion, state):
         system = ActuatedDisk(**disk, rails=CircularRails(*rails))
         at = (TIME, state[:2], state[2], wave(*motion))

@@ -17,6 +17,7 @@ from jaxhamel.systems import (
     RollingPendulumBall,
     RollingRotorBall,
 )
+from tests.one_by_one import of_each
 from tests.reference import driven_ball as rd
 from tests.reference.ball import rotation
 from tests.systems.motion import inertias, states, unit_pairs, unit_quaternions
@@ -89,8 +90,7 @@ def one(at, i):
 def assert_every_route_is_the_hinged_model(system, parts, at, torques):
     """Every route, the closed form and the force of the ground are those of free bodies on hinges."""
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def of_system(q, u):
         found = {name: acceleration(system, 0.0, q, u, torques, route=name) for name in ROUTES}
         found["closed form"] = system.closed_form(0.0, q, u, torques)
@@ -143,8 +143,7 @@ def test_point_pendula_that_follow_angles_are_masses_on_circles(rng):
     rate = jax.jacfwd(theta)
     t, (q, u) = 0.6, random_states(rng)
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def both(orientation, position, omega):
         q = (orientation, position, theta(t))
         u = jnp.concatenate([omega, rate(t)])

@@ -8,6 +8,7 @@ import pytest
 from jaxhamel.geometry import quaternion_multiply
 from jaxhamel.mechanics import acceleration, velocity
 from jaxhamel.systems import Rattleback, RollingBall, RollingDisk
+from tests.one_by_one import of_each
 from tests.reference.ball import rotation
 from tests.systems.motion import inertias, states, unit_quaternions
 from tests.systems.nonholonomic import (
@@ -56,8 +57,7 @@ def runs():
     """(σ, ω_3(0)) = (0, −5), (0, 5), (1, −5), (1, 5): the motion over 10 s, every millisecond."""
     q, spin = start(), jnp.array([0.0, 0, 1])
 
-    @jax.jit
-    @jax.vmap
+    @of_each
     def run(damping, rate):
         return states(stone(damping), q, rate * spin, jnp.asarray(TIMES), steps=2)
 
