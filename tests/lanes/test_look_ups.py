@@ -108,7 +108,7 @@ def test_a_loop_in_blocks_of_lanes(monkeypatch):
 
 
 def test_more_shared_numbers_than_a_loop_takes():
-    """The weights of a network: XLA would end the process."""
+    """XLA would end the process. As a product of matrices they would stay one (`test_blocks`)."""
     weights, x = RNG.normal(size=(40, 30)), RNG.normal(size=(17, 30))
-    found = jax.jit(lanes(lambda w, x: jnp.sum((w @ x) ** 2), (None, 0)))(weights, x)
+    found = jax.jit(lanes(lambda w, x: jnp.sum((w * x[None]).sum(1) ** 2), (None, 0)))(weights, x)
     np.testing.assert_allclose(found, np.sum((x @ weights.T) ** 2, axis=1), rtol=1e-12)

@@ -1,8 +1,9 @@
 """Runs operations on large arrays, which are not written out, between the scalar parts of a program.
 
-Such an operation, a factorisation for instance, is a *block*: the part of the program ahead of it computes its operands in
-lanes, XLA's batched operation computes its results, and these are inputs of the parts after it. Values that two parts share
-are computed in each of them: this takes few operations, where passing a value on would take a vector.
+A factorisation of a large matrix, or a product with many numbers that all lanes share, is a *block*: the part of the program
+ahead of it computes its operands in lanes, XLA's batched operation computes its results, and these are inputs of the parts
+after it. Values that two parts share are computed in each of them: this takes few operations, where passing a value on would
+take a vector.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._lanes._graph._graph import Graph
@@ -21,19 +23,34 @@ class TooLarge(Unsupported):
     """The arrays of an operation are too large for lanes to write it out as scalar operations."""
 
 
-# (operands, axes, lanes) ↦ the results of all lanes; axes: 0 for operands with a leading axis of lanes, None for shared ones
+# (operands, axes, lanes) ↦ the results of all lanes; axes: that of the lanes, 0 or −1 (the last); None for shared operands
 OfArrays = Callable[[Sequence[Any], Sequence[int | None], int], list]
 
 
 class Block(NamedTuple):
-    """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph."""
+    """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph.
+
+    `shared`: further operands, inputs and constants that all lanes share. In an operation that has some, the lanes are the
+    last axis of all other arrays, which thus have a row for each number.
+    """
 
     run: OfArrays
     operands: list[Nodes]
     results: list[Nodes]
+    shared: list[Nodes]
+
+    @property
+    def axis(self) -> int:
+        """The axis of the lanes."""
+        return -1 if self.shared else 0
+
+    def needs(self) -> list[Nodes]:
+        """All operands."""
+        return [*self.operands, *self.shared]
 
     def moved(self, place: Callable[[Nodes], Nodes]) -> "Block":
-        return Block(self.run, [*map(place, self.operands)], [*map(place, self.results)])
+        nodes = ([*map(place, each)] for each in (self.operands, self.results, self.shared))
+        return Block(self.run, *nodes)
 
 
 def block(graph: Graph, equation, operands: Sequence[Nodes]) -> list[Nodes]:
@@ -44,11 +61,15 @@ def block(graph: Graph, equation, operands: Sequence[Nodes]) -> list[Nodes]:
 
 
 def add_block(
-    graph: Graph, run: OfArrays, operands: Sequence[Nodes], like: Sequence[Any]
+    graph: Graph,
+    run: OfArrays,
+    operands: Sequence[Nodes],
+    like: Sequence[Any],
+    shared: Sequence[Nodes] = (),
 ) -> list[Nodes]:
     """Adds a block to the graph and returns its results, which have the shapes and dtypes of `like`."""
     results = [_new_inputs(graph, x) for x in like]
-    graph.blocks.append(Block(run, list(operands), results))
+    graph.blocks.append(Block(run, list(operands), results, list(shared)))
     return results
 
 
@@ -74,20 +95,20 @@ def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
     for each in reversed(graph.blocks):
         if not needed.isdisjoint(_numbers(each.results)):
             found.append(each)
-            needed.update(graph.needed(_numbers(each.operands)))
+            needed.update(graph.needed(_numbers(each.needs())))
     return found[::-1]
 
 
 class LaneArray(NamedTuple):
-    """An array with the nodes of its entries; `axis` is 0 if it has a leading axis of lanes, otherwise None."""
+    """An array with the nodes of its entries; `axis` is that of the lanes, 0 or −1 (the last), or None."""
 
     nodes: Nodes
     value: Any
     axis: int | None
 
 
-# (known arrays, nodes of the wanted arrays, their shapes and dtypes in one lane) -> the wanted arrays, with an axis of lanes
-RunPart = Callable[[list[LaneArray], list[Nodes], list[Any]], Sequence[Any]]
+# (known arrays, nodes of the wanted arrays, their shapes and dtypes in one lane, axis of the lanes) -> the wanted arrays
+RunPart = Callable[[list[LaneArray], list[Nodes], list[Any], int], Sequence[Any]]
 
 
 def run_in_parts(
@@ -102,10 +123,24 @@ def run_in_parts(
     """The outputs of a program with blocks; `run` computes a part without blocks, `like` gives shape and dtype of nodes."""
     for each in blocks:
         operands = _operands(known, each, run, like)
+        operands += [_shared(known, nodes) for nodes in each.shared]
         results = each.run([x.value for x in operands], [x.axis for x in operands], size)
         pairs = zip(each.results, results, strict=True)
-        known = known + [LaneArray(nodes, x, 0) for nodes, x in pairs]
-    return run(known, outputs, avals)
+        known = known + [LaneArray(nodes, x, each.axis) for nodes, x in pairs]
+    return run(known, outputs, avals, 0)
+
+
+def _shared(known: list[LaneArray], wanted: Nodes) -> LaneArray:
+    """An array of numbers that all lanes share, from such arrays that are known."""
+    found = _same(known, wanted)
+    if found is not None:
+        return found
+    needed = set(_numbers([wanted]))
+    used = [x for x in known if x.axis is None and not needed.isdisjoint(_numbers([x.nodes]))]
+    place = {i: n for n, i in enumerate(_numbers([x.nodes for x in used]))}
+    flat = jnp.concatenate([jnp.ravel(x.value) for x in used])
+    at = np.array([place[i] for i in _numbers([wanted])], dtype=int).reshape(wanted.shape)
+    return LaneArray(wanted, flat[at], None)
 
 
 def _operands(
@@ -116,8 +151,9 @@ def _operands(
     missing = [i for i, each in enumerate(found) if each is None]
     for group in _grouped(missing, [x.size for x in of.operands]):
         nodes = [of.operands[i] for i in group]
-        for i, value in zip(group, run(known, nodes, [*map(like, nodes)]), strict=True):
-            found[i] = LaneArray(of.operands[i], value, 0)
+        values = run(known, nodes, [*map(like, nodes)], of.axis)
+        for i, value in zip(group, values, strict=True):
+            found[i] = LaneArray(of.operands[i], value, of.axis)
     return [each for each in found if each is not None]
 
 
@@ -145,8 +181,10 @@ def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
 def _same(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
     for each in known:
         if np.array_equal(each.nodes.ravel(), wanted.ravel()):
-            lanes = each.value.shape[: 0 if each.axis is None else 1]
-            return LaneArray(wanted, each.value.reshape(*lanes, *wanted.shape), each.axis)
+            lanes = each.value.shape[each.axis :] if each.axis == -1 else ()
+            first = each.value.shape[:1] if each.axis == 0 else ()
+            shape = (*first, *wanted.shape, *lanes)
+            return LaneArray(wanted, each.value.reshape(shape), each.axis)
     return None
 
 

@@ -15,13 +15,16 @@ from jaxhamel._lanes._transform import traced
 class Written(NamedTuple):
     """A program with the nodes of its arguments and results, one list for each leaf, one node for each number.
 
-    The list of a leaf is empty if only look-ups read that leaf; `look_ups`: how many numbers all look-ups give.
+    The list of a leaf is empty if only look-ups read that leaf; `look_ups`: how many numbers all look-ups give;
+    `products_stay`: whether the products of matrices with many shared numbers, which are written out here, stay products in
+    many lanes.
     """
 
     program: Program
     arguments: list[list[int]]
     results: list[list[int]]
     look_ups: int
+    products_stay: bool
 
     def needed(self, results: Sequence[int]) -> set[int]:
         """The nodes that these results depend on."""
@@ -53,7 +56,8 @@ def written_out(f: Callable, batched: Sequence[bool], *arguments: Any) -> Writte
     none = np.zeros(0, int)
     captured = len(varies) - len(leaves)
     given = [known.get(i, none) for i in range(captured, len(varies))]
-    return Written(program, _numbers(given), _numbers(program.outputs), made)
+    stay = program.graph.large_products
+    return Written(program, _numbers(given), _numbers(program.outputs), made, stay)
 
 
 def _numbers(arrays: Sequence[Any]) -> list[list[int]]:

@@ -49,7 +49,7 @@ class Program(NamedTuple):
 
     def _all_ends(self) -> list[int]:
         """The nodes of all results and of the operands of all blocks."""
-        return self.ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
+        return self.ends() + [i for x in self.graph.blocks for i in _numbers(x.needs())]
 
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
@@ -120,11 +120,11 @@ def scalarise(
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
     fused = in_fusions() and not few
-    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks, fused)
+    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks, fused, few)
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
-        graph.fused = fused
+        graph.fused, graph.products_stay = fused, blocks and not few
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
         inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
@@ -169,13 +169,14 @@ def _with_factors(program: Program, collect: bool) -> Program:
     """The program with common factors taken out of sums (`_factoring`)."""
     blocks = needed_blocks(program.graph, program.outputs)
     results = [nodes for each in blocks for nodes in each.results]
-    operands = [nodes for each in blocks for nodes in each.operands]
+    operands = [nodes for each in blocks for nodes in each.needs()]
     starts, ends = _numbers([*program.inputs, *results]), _numbers([*program.outputs, *operands])
     graph, place = factored(program.graph, starts, ends, collect)
 
     def moved(nodes):
         return np.array([place[i] for i in nodes.ravel().tolist()], dtype=int).reshape(nodes.shape)
 
+    graph.large_products = program.graph.large_products
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     graph.blocks = [each.moved(moved) for each in blocks]
     return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])

@@ -214,7 +214,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     @custom_vmap
     def of_columns(*values):
         axes = [0 if varies else None for varies in batched]
-        known = [*map(LaneArray, program.inputs, values, axes)]
+        known = [*map(LaneArray, program.inputs, values, axes), *_constants(program.graph)]
         run = partial(_run_part, program.graph, bool(blocks), size)
         like = partial(_like, program.graph)
         avals = list(closed.out_avals)
@@ -229,18 +229,32 @@ def _like(graph, nodes) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(nodes.shape, graph.nodes[nodes.flat[0]].dtype)
 
 
-def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):
-    """Computes the `wanted` arrays from the known ones; `some`: only from those on which they depend, as between blocks."""
+def _constants(graph) -> list[LaneArray]:
+    """The constants among the shared operands of blocks."""
+    nodes = {i for each in graph.blocks for x in each.shared for i in x.ravel().tolist()}
+    known = sorted(i for i in nodes if graph.value(i) is not None)
+    kinds = {graph.nodes[i].dtype for i in known}
+    groups = [[i for i in known if graph.nodes[i].dtype == kind] for kind in kinds]
+    return [LaneArray(np.array(x), np.array([graph.value(i) for i in x]), None) for x in groups]
+
+
+def _run_part(
+    graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list, axis: int
+):
+    """Computes the `wanted` arrays, with the lanes at `axis`, from the known ones; `some`: only from those that they
+    depend on, as between blocks."""
     needed = set(graph.needed([i for nodes in wanted for i in nodes.ravel().tolist()]))
     if some:
         known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]
     part = Program(graph, [x.nodes for x in known], wanted)
-    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in avals]
+    lanes, last = ((), (size,)) if axis == -1 else ((size,), ())
+    shapes = [jax.ShapeDtypeStruct((*lanes, *x.shape, *last), x.dtype) for x in avals]
     small = is_kernel(shapes) and in_one_kernel(size)
 
     def joined(*values):
-        entries = part(*map(_entries, [x.axis == 0 for x in known], values), inside=small)
-        return tuple(_joined(each, aval, size) for each, aval in zip(entries, avals, strict=True))
+        entries = part(*map(_entries, [x.axis for x in known], values), inside=small)
+        pairs = zip(entries, avals, strict=True)
+        return tuple(_joined(each, aval, size, axis) for each, aval in pairs)
 
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
@@ -262,18 +276,23 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
     return full.reshape(times * size, *rest)
 
 
-def _entries(batched: bool, value) -> list:
-    """Splits an unbatched array into scalars, a batched one into (B,) vectors."""
-    if not batched:
+def _entries(axis: int | None, value) -> list:
+    """Splits an array without lanes into scalars, another, with the lanes at `axis`, into (B,) vectors."""
+    if axis is None:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
+    if axis == -1:
+        return list(jnp.reshape(value, (-1, value.shape[-1])))
     flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
-def _joined(entries: list, aval, size: int):
+def _joined(entries: list, aval, size: int, axis: int):
+    """One array with the lanes at `axis`, 0 or −1, of (B,) vectors."""
     if not entries:
         return jnp.zeros((size, *aval.shape), aval.dtype)
     columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]
+    if axis == -1:
+        return jnp.reshape(jnp.stack(columns), (*aval.shape, size))
     return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))
 
 

@@ -150,7 +150,7 @@ class _Beside:
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)
-        self.graph.axis = outer.axis
+        self.graph.axis, self.graph.products_stay = outer.axis, outer.products_stay
         self.given: dict[int, int] = {}  # node of the outer graph: its node in this graph
 
     def taken(self, nodes: Nodes) -> Nodes:

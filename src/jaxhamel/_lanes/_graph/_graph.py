@@ -50,6 +50,8 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False
+        self.products_stay = False  # whether products with many shared numbers are not written out
+        self.large_products = False  # whether there was such a product
         self.fused = False  # whether the program is compiled as fusions over many lanes
         self.alone = False  # whether `vmap` has been applied and the program runs for one lane
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node

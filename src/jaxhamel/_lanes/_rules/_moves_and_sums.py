@@ -11,9 +11,10 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along
+from jaxhamel._lanes._graph._nodes import Nodes, along
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._kernel_conditions import is_short_sum, is_small_product
+from jaxhamel._lanes._rules._products import dot_general
 
 # --- primitives that only move entries ------------------------------------------------------------
 
@@ -126,38 +127,6 @@ def _cumulative(primitive) -> Callable:
         ]
 
     return rule
-
-
-def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
-    """The products Σ_k x_bmk y_bnk, without terms that are known to be zero."""
-    (x_sum, y_sum), (x_batch, y_batch) = equation.params["dimension_numbers"]
-    out = equation.outvars[0].aval
-    if any(v.aval.dtype != out.dtype for v in equation.invars):
-        raise Unsupported("dot_general of mixed precision")
-    left, right = _matrices(x, x_batch, x_sum), _matrices(y, y_batch, y_sum)
-    zero = graph.constant(np.zeros((), out.dtype))
-    nodes = [
-        _inner(graph, row, column, zero, out.dtype)
-        for rows, columns in zip(left.tolist(), right.tolist(), strict=True)
-        for row in rows
-        for column in columns
-    ]
-    return [np.array(nodes, dtype=int).reshape(out.shape)]
-
-
-def _matrices(x: Nodes, batch, summed) -> Nodes:
-    free = [axis for axis in range(x.ndim) if axis not in (*batch, *summed)]
-
-    def length(axes):
-        return int(np.prod([x.shape[axis] for axis in axes], dtype=int))
-
-    ordered = np.transpose(x, (*batch, *free, *summed))
-    return ordered.reshape(length(batch), length(free), length(summed))
-
-
-def _inner(graph: Graph, row, column, zero, dtype) -> int:
-    terms = (graph.apply(lax.mul_p, pair, dtype) for pair in zip(row, column, strict=True))
-    return reduce(lambda x, y: graph.apply(lax.add_p, (x, y), dtype), terms, zero)
 
 
 # --- constants --------------------------------------------------------------------------------

@@ -216,7 +216,8 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
         return (tuple(lanes(unit, (0, None))(in_turn(*at)[0], at[-1])),)
 
     looked_up = 0 if found is None else found.look_ups
-    whole = found is not None and is_at_once(length, motion, method)
+    arrays = found is not None and found.products_stay and len(motion.y[0]) > SMALL_BATCH
+    whole = found is not None and is_at_once(length, motion, method) and not arrays
     if len(method.b) * looked_up > MOST_LOOKED_UP or not whole:
         return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
     step = jax.jit(differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages))
