@@ -290,6 +290,6 @@ def test_parameters_that_cannot_be_are_named_with_their_trajectory(scenario, tmp
     path.write_text(data)
     found = jaxhamel("montecarlo", path, "-n", "200", "--out", tmp_path / "out")
     assert found.exit_code == 2
-    assert "draw parameters that cannot be: in trajectory" in found.stderr
+    assert "draw parameters that are not valid: in trajectory" in found.stderr
     assert "`system.shell_mass`" in found.stderr
     assert not (tmp_path / "out").exists()

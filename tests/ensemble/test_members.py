@@ -25,7 +25,9 @@ def test_a_system_that_cannot_be(wrong, axis):
     """Under vmap its constructor saw no numbers; others around it are fine."""
     inertia = np.tile([1.0, 1.5, 2.0], (8, 1))
     inertia[5, 1] = wrong
-    with pytest.raises(ValueError, match=r"`system` of trajectory 5 cannot be: `inertia` (is|has)"):
+    with pytest.raises(
+        ValueError, match=r"`system` of trajectory 5 is not valid: `inertia` (is|has)"
+    ):
         turned(jnp.moveaxis(jnp.asarray(inertia), 0, axis), axis)
 
 

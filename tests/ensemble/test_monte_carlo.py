@@ -467,7 +467,9 @@ def test_parameters_that_cannot_be_are_found_before_anything_runs():
 
     drawn = Samples(SPREAD, 5000, 3)[:]["a"]
     worst = {int(i) for i in np.argmin(drawn, axis=0)}
-    with pytest.raises(ValueError, match="draw parameters that cannot be: in trajectory") as found:
+    with pytest.raises(
+        ValueError, match="draw parameters that are not valid: in trajectory"
+    ) as found:
         monte_carlo(lambda sample: 1 / 0, SPREAD, 5000, seed=3, check=build)
     assert any(
         f"in trajectory {i} (seed 3), `a` must be positive" in str(found.value) for i in worst

@@ -72,14 +72,16 @@ def test_no_inertia(way):
     """A mass of zero leaves the accelerations undetermined; any other field may be zero."""
     moving = WAYS[way](Free(jnp.asarray(2.0), jnp.asarray(0.0)))
     assert np.all(np.isfinite(jax.tree.leaves(moving)[0]))
-    wrong = r"trajectory 0 cannot be: the mass matrix of Free is singular.*among its fields: `mass`"
+    wrong = (
+        r"trajectory 0 is not valid: the mass matrix of Free is singular.*among its fields: `mass`"
+    )
     with pytest.raises(ValueError, match=wrong):
         WAYS[way](Free(jnp.asarray(0.0), jnp.asarray(1.0)))
 
 
 def test_no_inertia_in_one_trajectory():
     systems = Free(jnp.array([1.0, 2.0, 0.0, 3.0]), jnp.zeros(4))
-    with pytest.raises(ValueError, match=r"trajectory 2 cannot be: the mass matrix of Free"):
+    with pytest.raises(ValueError, match=r"trajectory 2 is not valid: the mass matrix of Free"):
         jh.ensemble.rollout(systems, Q, U, TS, PUSH, in_axes=(0, 0, 0, None), dt=0.1)
 
 

@@ -299,7 +299,7 @@ def _joined(entries: list, aval, size: int, axis: int):
 def _warn(missing: Unsupported) -> None:
     warnings.warn(
         f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
-        "elementwise operations, sums and products, or use jax.vmap to be rid of this warning.",
+        "elementwise operations, sums and products, or use jax.vmap to avoid this warning.",
         UserWarning,
         stacklevel=3,
     )

@@ -103,7 +103,7 @@ def _message_of(error: OSError, out: Path | None) -> str:
     if out is None:
         return f"{reason}."
     if not _exists(out):
-        return f"--out {out}: the folder is gone, or another one in its place ({reason}). Run the command again."
+        return f"--out {out}: the folder is gone or was replaced by another one ({reason}). Run the command again."
     kept = _resume_hint(out) if "resume" not in str(error) else ""
     return f"{reason}. What was written is in {out}{kept}."
 

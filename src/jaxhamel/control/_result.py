@@ -179,7 +179,7 @@ def report(
     trajectory = replay(problem, control) if trajectory is None else trajectory
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):
-        converged, status = False, f"{status}; the simulation of it broke down"
+        converged, status = False, f"{status}; its simulation broke down"
     return Result(
         problem=problem,
         control=control,

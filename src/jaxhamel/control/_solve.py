@@ -58,7 +58,7 @@ def solve_many(
     method = MultipleShooting() if method is None else method
     _check(problem, method, "run_many", progress)
     p = free_parameters(problem.curve)[0]
-    _checks.check_starts(starts, p.shape[0], "A row of free parameters a start.")
+    _checks.check_starts(starts, p.shape[0], "Give one row of free parameters for each start.")
     return method.run_many(problem, jnp.asarray(starts, p.dtype), progress)
 
 

@@ -32,7 +32,7 @@ def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Flo
 def _fall_back(motion: SteppedMotion, ts, plan: Plan, missing: Unsupported):
     warnings.warn(
         f"the kernel of an ensemble cannot take {missing}; the ensemble runs in XLA's lanes instead, or under vmap. Write "
-        "the equations with elementwise operations, sums and products, or give kernel=False to be rid of this warning.",
+        "the equations with elementwise operations, sums and products, or give kernel=False to avoid this warning.",
         UserWarning,
         stacklevel=2,
     )

@@ -137,7 +137,9 @@ def curvature(
     Müller 2023, eq. (4.3), left, and (4.7), right.
     """
     A = connection(r)
-    _checks.check_shape("connection(r)", A, (space.dim, *r.shape), "One row a group direction.")
+    _checks.check_shape(
+        "connection(r)", A, (space.dim, *r.shape), "It has a row for each direction of the group."
+    )
     c = space.structure_constants(A.dtype)
     bracket = jnp.einsum("alm,li,mj->aij", c, A, A, precision=_HIGHEST)
     return _alternated(jax.jacfwd(connection)(r)) + (-bracket if right else bracket)

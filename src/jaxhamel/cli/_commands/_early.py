@@ -115,8 +115,8 @@ def limit_search(name: str, seconds: float | None, started: float) -> None:
     if seconds is not None:
         guard.limit(
             seconds,
-            f"{name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more by "
-            "--max-seconds, or less to search for.",
+            f"{name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more "
+            "time by --max-seconds, or a smaller problem.",
             started,
         )
 

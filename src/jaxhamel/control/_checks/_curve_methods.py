@@ -103,7 +103,7 @@ def check_method(method, name: str) -> None:
     """Checks that `method` is a control method, an instance that has the function `name` (`run` or `run_many`)."""
     if not callable(getattr(method, name, None)) or isinstance(method, type):
         raise TypeError(
-            f"`method` is {type_of(method)}; it must be one that can `{name}`: "
-            "control.MultipleShooting(), control.GradientDescent(optax.adam(1e-2)) or, for one "
-            "start, control.SingleShooting()."
+            f"`method` is {type_of(method)}; it must be one that can `{name}`: control.Collocation(), "
+            "control.MultipleShooting(), control.GradientDescent(optax.adam(1e-2)) or, for one start, "
+            "control.SingleShooting(), control.Indirect(), control.Ipopt()."
         )

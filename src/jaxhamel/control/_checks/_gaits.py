@@ -67,5 +67,5 @@ def _check_connection(problem) -> None:
         "connection(r)",
         found,
         (problem.space.dim, m),
-        "One row a group direction, one column a shape.",
+        "It has a row for each direction of the group, a column for each shape variable.",
     )

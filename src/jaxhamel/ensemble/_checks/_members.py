@@ -73,7 +73,7 @@ _MOST = 2.0**31 - 1
 
 def wrong_member(index, error) -> ValueError:
     """The error for a system that refuses the parameters of one trajectory."""
-    return ValueError(f"`system` of trajectory {index} cannot be: {error}")
+    return ValueError(f"`system` of trajectory {index} is not valid: {error}")
 
 
 def check_embedded_pair(method, is_one: bool) -> None:

@@ -160,7 +160,7 @@ def refuses(said) -> bool:
 def drawn_badly(index, seed, error) -> str:
     """The message of the error for drawn parameters that the system cannot have."""
     return (
-        f"the distributions draw parameters that cannot be: in trajectory {index} (seed {seed}), {error} Take a "
+        f"the distributions draw parameters that are not valid: in trajectory {index} (seed {seed}), {error} Take a "
         "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."
     )
 

@@ -163,7 +163,7 @@ def _without_overlap(cell: Axes) -> None:
 
 @styled
 def histograms_figure(
-    values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of what came out"
+    values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of the results"
 ) -> Figure:
     """A histogram of each quantity with its median and the 5 % and 95 % quantiles.
 

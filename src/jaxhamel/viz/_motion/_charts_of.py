@@ -118,7 +118,7 @@ def _drift_chart(run: ShownMotion) -> Iterator[Chart]:
     values = np.stack(list(changes.values()), axis=1)
     largest = float(np.nanmax(values))
     power = int(np.floor(np.log10(largest))) if 0 < largest < np.inf else 0
-    title, ylabel = "What the exact motion keeps", f"relative change / 10{_raised(power)}"
+    title, ylabel = "Change of conserved quantities", f"relative change / 10{_raised(power)}"
     yield quantities_chart(run, "invariants", values / 10.0**power, list(changes), title, ylabel)
 
 
