@@ -203,7 +203,7 @@ def _positive(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Arra
 
 
 def _rows(name: str, value: ArrayLike, like: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """A value 0, `(3,)` or `(n, 3)` as an array `(n, 3)` with a row for each rail, each with a derivative of its own."""
+    """A parameter of the rails as `(n, 3)`, a row for each; given as 0 or as `(3,)` it is the same for all rails."""
     rows = as_parameter(value)
     if rows.ndim == 2:
         check_shape(name, rows, like.shape, "One row for each mass, or one (3,) for all.")

@@ -206,7 +206,7 @@ class RollingDisk(System):
         return self.configuration(q, jnp.stack([path_radius, jnp.zeros_like(path_radius)])), u
 
     def _lever(self, q: Configuration) -> Float[Array, "3 3"]:
-        """Λ r d̂."""
+        """Λ r d̂, with which −Λ r d̂ Ω is the velocity that rolling gives the centre; d: see `_upward`."""
         return self.radius * (quaternion_matrix(q[0]) @ hat(_upward(q[0])[0]))
 
 

@@ -37,7 +37,7 @@ class PointRule(NamedTuple):
 
 @lru_cache
 def rule(kind: str, degree: int) -> PointRule:
-    """The Gauss or Radau rule with `degree` points: order 2s or 2s − 1, the last Radau point being 1."""
+    """The rule with s = `degree` points on [0, 1]: Gauss, of order 2s, or Radau, of order 2s − 1, whose last point is 1."""
     points = _gauss(degree) if kind == "gauss" else _radau(degree)
     nodes = np.concatenate([[0.0], points])
     powers = np.vander(points, degree, increasing=True)

@@ -121,7 +121,11 @@ class Members(eqx.Module):
                 self._check_inertia(index, dtype)
 
     def _perhaps_without_inertia(self, first: System) -> list[int]:
-        """Trajectories whose mass may be singular: with a field's smallest entry ≤ 0; the first, if a shared field is 0."""
+        """The indices of trajectories whose mass matrix may be singular.
+
+        For each field that differs among them: those with its smallest entry, if that is not positive. For a shared field
+        that is zero: the first one, as it stands for all.
+        """
         batched = self.batched[: len(jax.tree.leaves(first))]
         varying = [x for x, varies in zip(self.leaves, batched, strict=False) if varies]
         found = {index for x in varying for index in _standing_out(np.asarray(x))}

@@ -144,7 +144,7 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
 
 @compiled
 def _rows(system, t, q):
-    """C, and X A_α, which is C if these one-forms are combinations of the frame's."""
+    """(C, X A_α): the listed one-forms, and their part in the frame's constraint rows A_α; equal if both have one span."""
     rows, frame = system.constraints(t, q), system.frame(t, q)
     return rows, _shares(system, t, q, rows) @ frame[: system.n_constraints]
 

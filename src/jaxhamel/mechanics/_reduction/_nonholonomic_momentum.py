@@ -122,12 +122,12 @@ class NonholonomicConnection(eqx.Module):
         return rate - bracket if self.right else rate + bracket
 
     def rows(self, r: ShapeCoordinates, g: Configuration | None = None) -> Float[Array, "c n"]:
-        """[A_1 A_2] at g, default 1."""
+        """The constraint one-forms [A_1 A_2] on (ξ, ṙ) at the configuration (g, r); g is the identity by default."""
         q = (self.group.identity(r.dtype) if g is None else g, r)
         return self.system.frame(jnp.asarray(self.t, r.dtype), q)[: self.system.n_constraints]
 
     def mass(self, r: ShapeCoordinates, g: Configuration | None = None) -> Float[Array, "n n"]:
-        """[[L, K], [Kᵀ, S]] at g, default 1."""
+        """The mass matrix [[L, K], [Kᵀ, S]] of (ξ, ṙ) at the configuration (g, r); g is the identity by default."""
         q = (self.group.identity(r.dtype) if g is None else g, r)
         t = jnp.asarray(self.t, r.dtype)
         rest = jnp.zeros(self.system.space.dim, r.dtype)
