@@ -1,4 +1,4 @@
-"""Ends the preparation of a JAX program at a deadline.
+"""A deadline for JAX's tracing and lowering of a program, so that its compilation does not begin too late.
 
 A program is traced, then lowered, then compiled by XLA, and each stage takes seconds. XLA cannot be interrupted, but JAX
 calls listeners (`jax.monitoring`) at the end of a stage. A listener here checks the deadline after tracing and after

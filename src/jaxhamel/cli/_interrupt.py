@@ -27,9 +27,9 @@ INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # without a result to write
 GRACE = 1.2  # with the result of a search to write; with WRITING and the end of the process about two seconds
 WRITING = 0.6  # further seconds to write the result, if the main thread has received the signal
-# Multiples of a command's time limit:
-SEARCH = 0.9  # the time for the search
-LATE = 1.08  # the time at which the process is ended; 1.1 with Python's start, which is before the clock starts
+# Shares of the time limit that the user has given to a command:
+SEARCH = 0.9  # after this share the search ends
+LATE = 1.08  # after this share the process is ended; 1.1 with the start of Python, before the clock starts
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 

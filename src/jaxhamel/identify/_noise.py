@@ -131,7 +131,7 @@ def _of_runs(group: Any, plain: np.ndarray) -> Iterator[np.ndarray]:
     ts, run = np.asarray(group.ts), np.asarray(group.run)
     taken = np.concatenate([np.ones((len(ts), 1), bool), np.diff(ts, axis=1) > 0], axis=1)
     inner = ~np.asarray(group.last)
-    # a segment's last row is also the first of the next segment
+    # the last time of a segment is the first of the next one: count its measurements once
     taken[inner, taken[inner].sum(axis=1) - 1] = False
     for i in np.unique(run):
         yield seen[run == i][taken[run == i]]

@@ -159,7 +159,7 @@ class StraightRails(eqx.Module):
 
 
 class MixedRails(eqx.Module):
-    """Rails of several kinds as one object: the masses on the first group come first, then those on the next.
+    """Several groups of rails of different kinds as one object; masses are numbered group by group.
 
     ```python
     MixedRails(CircularRails(...), StraightRails(...))

@@ -1,4 +1,4 @@
-"""The rule for products of matrices, which are written out term by term.
+"""The rule for products of matrices, most of which become sums of products of scalars.
 
 A product with many numbers that all lanes share, such as a dense layer of a neural network, is a block (`_blocks`): one
 product of a matrix with the columns of all lanes. Timings: docs/performance.md#networks-in-lanes.
@@ -23,7 +23,7 @@ LEAST_WEIGHTS = 120
 
 
 def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
-    """The products Σ_k x_bmk y_bnk, without terms that are known to be zero."""
+    """The products Σ_k x_bmk y_bnk; terms that are known to be zero are left out."""
     (x_sum, y_sum), (x_batch, y_batch) = equation.params["dimension_numbers"]
     out = equation.outvars[0].aval
     if any(v.aval.dtype != out.dtype for v in equation.invars):
@@ -61,13 +61,13 @@ def _inner(graph: Graph, row, column, zero, dtype) -> int:
 
 
 def _stays(graph: Graph) -> bool:
-    """Whether large products are not written out in this graph, which notes that there is one."""
+    """Whether large products stay products of matrices in this graph; records in the graph that it has one."""
     graph.large_products = True
     return graph.products_stay
 
 
 def _is_large(graph: Graph, shared: Nodes, own: Nodes) -> bool:
-    """Whether `shared` has many numbers that all lanes share, and `own` few that no lane changes."""
+    """Whether `shared` has many numbers, each the same in all lanes, while most numbers of `own` differ among the lanes."""
     if shared.size < LEAST_WEIGHTS:
         return False
     numbers = [graph.nodes[i] for i in shared.ravel().tolist()]
@@ -82,7 +82,10 @@ def _is_weight(node: Any) -> bool:
 
 
 def _block(graph: Graph, shared: Nodes, own: Nodes, dtype) -> Nodes:
-    """Σ_k shared_bmk own_bnk of nodes with axes b, m, n. **Raises:** `TooLarge` where there may be no blocks."""
+    """Adds Σ_k shared_bmk own_bnk as a block; returns its nodes, with axes b, m, n.
+
+    **Raises:** `TooLarge` if the graph takes no blocks.
+    """
     if not graph.takes_blocks:
         raise TooLarge("the primitive `dot_general` with many shared numbers")
     columns = np.swapaxes(own, 1, 2)
@@ -92,7 +95,7 @@ def _block(graph: Graph, shared: Nodes, own: Nodes, dtype) -> Nodes:
 
 
 def _products(operands: Sequence[Array], axes: Sequence[int | None], size: int) -> list[Array]:
-    """Σ_k shared_bmk columns_bkn of all lanes, which are the last axis of the result."""
+    """Σ_k shared_bmk columns_bkn in all lanes; the result has the lanes as its last axis."""
     columns, shared = operands
     columns = jnp.moveaxis(columns, 0, -1) if axes[0] == 0 else columns
     batch, summed, free = columns.shape[:3]

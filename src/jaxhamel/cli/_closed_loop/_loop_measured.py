@@ -39,7 +39,7 @@ class LoopMeasures(NamedTuple):
 
     @property
     def rms(self) -> Float[np.ndarray, " B"]:
-        """The root mean square of each robot's tracking error; infinite if its motion broke down."""
+        """The root mean square over time of each robot's tracking error [m, or rad]; infinite for robots that broke down."""
         with np.errstate(all="ignore"):
             found = np.sqrt(np.mean(self.error**2, axis=1))
         return np.where(np.isfinite(found), found, np.inf)

@@ -163,8 +163,9 @@ def _controls(task: Mapping[str, Any], system: Any) -> int:
 
 
 def _curve(task: Mapping[str, Any], n: int, end: float, seed: int) -> tuple[Any, int]:
-    """The initial guess and the number of intervals of the search. The guess is the constant `task.rest`, with a random
-    perturbation if `task.perturbation` asks for one.
+    """The curve at which the search begins, and the number of its intervals.
+
+    The curve is constant, with the value `task.rest`; a positive `task.perturbation` adds random numbers to it.
     """
     rest = jnp.asarray(task["rest"] or [0.0] * n, dtype=float)
     if task.get("harmonics"):

@@ -115,7 +115,10 @@ class ManyStarts:
         self.groups[index] = jax.block_until_ready(found)
 
     def _finished(self, group: Searches, most: Array, is_late: Callable[[], bool]) -> SearchState:
-        """The states of a group after its last searches, one after the other: side by side few take as long as many."""
+        """Completes the last searches of a group, and returns the states of all its searches.
+
+        They go on one after the other, since a few side by side take as long as many.
+        """
         states = group.states
         for k in np.flatnonzero(np.asarray(goes_on(states, group.iterations, most))):
             own = strong(jax.tree.map(lambda x, k=k: x[k], states))

@@ -29,8 +29,12 @@ from jaxhamel.control._interior_point._state import SearchState
 
 
 class OneSearch(NamedTuple):
-    """One search: its state, the attempt under way (over: the next one begins an iteration), its iterations so far, and its
-    place among all searches."""
+    """One search in a lane.
+
+    - `state`: the state between two iterations.
+    - `attempt`: the attempt at a step that is under way; once it is over, the next turn begins an iteration.
+    - `iterations`: the number of iterations so far; `place`: the index of the search among all searches.
+    """
 
     state: SearchState
     attempt: Attempt
@@ -39,7 +43,11 @@ class OneSearch(NamedTuple):
 
 
 class Searches(NamedTuple):
-    """All searches: the states of those that have ended or wait; the lanes; the number of those that have begun."""
+    """All searches, of which some run in lanes.
+
+    - `states`, `iterations`: of all S searches; those of searches in lanes are out of date.
+    - `lanes`: the searches that run; `begun`: how many searches have had a lane so far.
+    """
 
     states: SearchState
     iterations: Int[Array, " S"]
@@ -58,7 +66,7 @@ def lanes_of(states: SearchState, width: int) -> Searches:
 
 
 def _no_attempt(state: SearchState) -> Attempt:
-    """An attempt that is over, of the shapes of all others."""
+    """The attempt of a search that has not begun: it is over, so that the first turn begins an iteration."""
     w, duals, zero = state.w, state.duals, jnp.zeros_like(state.mu)
     residuals = jax.tree.map(
         jnp.zeros_like, Residuals(duals.stages, duals.costates[1:], duals.conditions, duals.limits)
@@ -76,7 +84,7 @@ def take_turns(
     few: Int[Array, ""],
     many: Int[Array, ""],
 ) -> Searches:
-    """Up to `many` turns, until no more than `few` searches are left, each of at most `most` iterations."""
+    """Makes up to `many` turns; stops early once at most `few` searches are left. A search has at most `most` iterations."""
 
     def go_on(carry):
         searches, k = carry
@@ -91,7 +99,7 @@ def take_turns(
 
 
 def goes_on(state: SearchState, iterations: Int[Array, "*L"], most) -> Bool[Array, "*L"]:
-    """Whether a search has not ended; for many searches, of each."""
+    """Whether a search still goes on, with its `state` after so many `iterations`; for many searches, one entry for each."""
     broken = (iterations > 0) & ~jnp.isfinite(state.cost)
     return ~(state.done | (state.stuck >= STUCK) | (iterations >= most) | broken)
 
@@ -110,7 +118,7 @@ def _waiting(searches: Searches) -> Int[Array, ""]:
 
 
 def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
-    """One attempt; before the first one of an iteration the iterate is examined, after its last one the step is made.
+    """Makes one attempt of a search. An iteration begins with the errors of its iterate, and ends with the step accepted.
 
     The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory.
     """
@@ -130,14 +138,14 @@ def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most
 
 
 def _filled(searches: Searches, most) -> Searches:
-    """The lanes of searches that have ended given to others, where some wait."""
+    """Gives the lanes of ended searches to searches that wait, if there are any."""
     ended = ~_go_on(searches.lanes, most)
     any_ended = jnp.any(ended) & (_waiting(searches) > 0)
     return jax.lax.cond(any_ended, _exchanged, lambda x, _: x, searches, ended)
 
 
 def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
-    """Searches that wait in the lanes of those that have ended, as far as there are any."""
+    """Stores the searches in lanes, and replaces the ended ones by searches that wait, as long as there are some."""
     kept = _stored(searches)
     count, lanes = searches.states.mu.shape[0], searches.lanes
     nexts = searches.begun + jnp.cumsum(ended.astype(int)) - 1
@@ -155,7 +163,7 @@ def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
 
 @compiled_with(QUICK)
 def stored(searches: Searches) -> Searches:
-    """The states of the lanes written among those of all searches."""
+    """Copies states and iterations of the searches in lanes to their places among all searches."""
     return _stored(searches)
 
 

@@ -68,7 +68,7 @@ class AbstractMeasurement(eqx.Module):
         return False
 
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
-        """The error of a predicted `value`: value + offset − measured."""
+        """The model's error, value + offset − measured: `value` is its prediction, `offset` the offset of the sensor."""
         return value + offset - measured
 
     @property

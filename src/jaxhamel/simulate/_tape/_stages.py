@@ -21,7 +21,7 @@ from jax import lax
 from jaxhamel.simulate._solvers._runge_kutta import numbers_of
 from jaxhamel.simulate._tape._loop_program import Flags, dense, replaced
 
-_NOTHING = object()  # stands for a cotangent that is not needed
+_NOTHING = object()  # the entry of an array whose cotangent is not needed, in lists of cotangents
 
 
 class KnownStep(NamedTuple):
