@@ -15,6 +15,8 @@ from jaxhamel.geometry._space import AbstractSpace as AbstractSpace
 
 # isort: split
 # Frames of quasi-velocities
+from jaxhamel.geometry._completed_frame import completed_frame as completed_frame
+from jaxhamel.geometry._completed_frame import differential as differential
 from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
 from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
 from jaxhamel.geometry._twist_frames import body_frame as body_frame

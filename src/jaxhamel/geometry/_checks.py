@@ -163,6 +163,30 @@ def check_independent_rows(name: str, value) -> None:
         )
 
 
+def check_independent(name: str, value, one_forms: tuple[int, ...]) -> None:
+    """Checks the independent velocities that complete m one-forms `(m, n)`: n - m indices, or n - m rows of n numbers."""
+    check_shape("one_forms", np.empty(one_forms), ("m", "n"), "It has a row for each one-form.")
+    m, n = one_forms
+    accepts = f"{m} one-forms of {n} velocities leave {n - m} independent ones: give {n - m} "
+    if np.ndim(value) == 2:
+        return check_shape(name, value, (n - m, n), accepts + "rows S of u = S v.")
+    array = concrete(value)
+    array = np.asarray(value) if array is None and isinstance(value, list | tuple) else array
+    if array is None or array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        shown = described(value) if array is None else inline(array)
+        raise TypeError(
+            f"`{name}` is {shown}; {accepts}indices of velocities, or rows S ({n - m}, {n})."
+        )
+    if (
+        len(set(array.tolist())) < n - m
+        or len(array) != n - m
+        or not set(array.tolist()) <= set(range(n))
+    ):
+        raise ValueError(
+            f"`{name}` is {inline(array)}; {accepts}different indices from 0 to {n - 1}."
+        )
+
+
 def check_generators(name: str, value) -> None:
     """Checks generators of a matrix Lie group: (n, d, d), finite, independent, closed under commutators."""
     shape = tuple(np.shape(value))

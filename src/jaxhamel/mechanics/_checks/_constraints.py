@@ -59,8 +59,8 @@ def check_loop_rates(system, t, gradient, rates) -> None:
     raise ValueError(
         f"`holonomic(t, q)[{row}]` of {type(system).__name__} changes {where} at the rate {found[row, column]:.3g} at "
         f"t = {concrete(t)}, so the frame does not have it as a constraint: its differential must be a combination of the "
-        "first `n_constraints` rows of `frame(t, q)` (for example jax.jacfwd(self.holonomic, argnums=1)(t, q) on R^n; with "
-        "∂g/∂t in `drift`)."
+        "first `n_constraints` rows of `frame(t, q)`. jaxhamel.geometry.differential gives it, "
+        "jaxhamel.geometry.completed_frame a frame with it; ∂g/∂t belongs to `drift`."
     )
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel.geometry import differential
 from jaxhamel.mechanics._checks._constraints import (
     check_has_loops,
     check_loop_rates,
@@ -110,12 +111,10 @@ def loops(
 ) -> tuple[Float[Array, " h"], Float[Array, "h n"]]:
     """g and G_r = e_r(g), its derivative along each of the n directions."""
 
-    def along(e):
-        return jax.jvp(lambda q: system.holonomic(t, q), (q,), (system.space.rate(q, e),))
+    def values(q):
+        return system.holonomic(t, q)
 
-    directions = jnp.eye(system.space.dim, dtype=jnp.result_type(*jax.tree.leaves(q)))
-    value, columns = jax.vmap(along, out_axes=(None, 1))(directions)
-    return value, columns
+    return values(q), differential(values, q, system.space)
 
 
 def check_loops(system: System, t: Scalar, q: Configuration) -> None:
