@@ -16,6 +16,7 @@ from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import KalmanFilter, MotionPlan, MovingHorizonEstimator, StateSensors
+from jaxhamel.mechanics._tangent import retract
 from jaxhamel.viz import held_coordinates_figure, held_paths_figure
 
 
@@ -69,7 +70,43 @@ def test_estimators_of_a_scenario():
     assert isinstance(estimator_of(kalman, sensors, law, pole), KalmanFilter)
     assert estimator_of(load("cart-pole", []), sensors, law, pole) is None
     with pytest.raises(ScenarioError, match=r"`\[estimator\]` needs `sensors.noise`"):
-        check_estimator(load("cart-pole", ['estimator.kind="kalman"', "sensors.noise=[]"]))
+        check_estimator(load("cart-pole", ['estimator.kind="kalman"', "sensors.noise=[]"]), 4)
+
+
+LIMITED = [
+    'estimator.kind="moving-horizon"',
+    "estimator.window=1",
+    "estimator.start=[0.1,0.1,0.1,0.1]",
+]
+
+
+def test_limits_of_estimated_states():
+    """Of the coordinates from the identity: a pole's angle between its limits; other entries keep the estimate without."""
+    sensors, pole = StateSensors(jnp.full(4, 0.1)), systems.CartPole(length=0.5)
+    q, u = jnp.array([[0.0, 0.3], [0.1, 0.2]]), jnp.zeros((2, 2))
+    law = SimpleNamespace(q=q, u=u, ts=jnp.array([0.0, 1.0]), gains=jnp.zeros((2, 1, 4)))
+    limits = ["estimator.lower=[-inf,0.19,-inf,-inf]", "estimator.upper=[inf,0.31,0.5,inf]"]
+    observed = jnp.array([0.05, 0.5, 0.0, 0.0])
+    found = {}
+    for given in ([], limits):
+        estimator = estimator_of(load("cart-pole", LIMITED + given), sensors, law, pole)
+        assert isinstance(estimator, MovingHorizonEstimator)
+        seen = retract(pole, (jnp.zeros(2), jnp.zeros(2)), observed)
+        found[len(given)] = estimator.update(estimator.start(), jnp.array(0.0), seen)
+    assert float(found[0].q[1]) > 0.35
+    np.testing.assert_allclose(found[2].q, [found[0].q[0], 0.31], rtol=0, atol=1e-5)
+    for refused, words in (
+        ("estimator.upper=[inf,0.31]", "has 2 entries; it must have 4"),
+        (
+            "estimator.lower=[inf,0.4,-1,-1]",
+            "lower` is inf and `estimator.upper` is inf in entry 0",
+        ),
+    ):
+        with pytest.raises(ScenarioError, match=words):
+            check_estimator(load("cart-pole", [*LIMITED, refused]), 4)
+    tight = load("cart-pole", [*LIMITED, "estimator.lower=[-inf,0.25,-inf,-inf]"])
+    with pytest.raises(ScenarioError, match=r"lower` is 0.25 in entry 1, and the plan has 0.2 "):
+        estimator_of(tight, sensors, law, pole)
 
 
 def test_the_tip_of_a_pole_is_traced_in_its_plane():

@@ -76,7 +76,7 @@ def check_loop_tables(scenario: Scenario, problem: ControlProblem, seed: int) ->
         *(("estimator", key, size) for key in ("start", "drift")),
     ):
         _check_count(scenario, name, key, wanted)
-    check_estimator(scenario)
+    check_estimator(scenario, size)
     robots = samples_of(scenario, problem, seed)
     if robots is not None:
         try:

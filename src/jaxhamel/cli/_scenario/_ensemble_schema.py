@@ -5,6 +5,7 @@ from jaxhamel.cli._scenario._values import (
     POSITIVE,
     Key,
     boolean,
+    bounds,
     choice,
     integer,
     number,
@@ -148,6 +149,14 @@ ESTIMATOR = Variants(
             {
                 **ESTIMATED,
                 "window": Key(integer(1), "number of samples that are fitted at once", 10),
+                "lower": Key(
+                    bounds(),
+                    "smallest values of the estimated states, one number for each entry of the state, in the order of "
+                    "`feedback.state_weights`; the configuration counts in exponential coordinates from the identity; "
+                    "none when empty",
+                    [],
+                ),
+                "upper": Key(bounds(), "largest values, likewise", []),
             }
         ),
     },

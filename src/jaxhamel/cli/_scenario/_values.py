@@ -88,6 +88,17 @@ def numbers(*counts: int) -> Accepts:
     return Accepts(f"a list of {size}", read)
 
 
+def bounds() -> Accepts:
+    """Accepts a list of numbers, of which some may be infinite."""
+
+    def read(value: Any) -> list[float]:
+        if not isinstance(value, list):
+            raise NotAccepted
+        return [x if x in (math.inf, -math.inf) else _number(x) for x in value]
+
+    return Accepts("a list of numbers, inf or -inf for no limit", read)
+
+
 def rows(width: int | None = None) -> Accepts:
     """Accepts a list of equally long lists of numbers."""
     size = f"{width} numbers" if width else "numbers, all equally long"
