@@ -21,15 +21,15 @@ jax.config.update("jax_enable_x64", True)
 from jaxhamel import control  # noqa: E402
 from jaxhamel.cli._objects._plan import PROBLEMS, build_collocation, build_plan  # noqa: E402
 from jaxhamel.cli._objects._prepared import PreparedRun  # noqa: E402
-from jaxhamel.cli._results._plan_shown import (  # noqa: E402
+from jaxhamel.cli._scenario._scenario import load  # noqa: E402
+from jaxhamel.viz import path_figure, snapshot  # noqa: E402
+from jaxhamel.viz._motion._charts_of import edges_of, symbol  # noqa: E402
+from jaxhamel.viz._motion._numbers import position  # noqa: E402
+from jaxhamel.viz._motion._plan_shown import (  # noqa: E402
     control_names,
     controls_along,
     shown_motion,
 )
-from jaxhamel.cli._scenario._scenario import load  # noqa: E402
-from jaxhamel.viz import path_figure, snapshot  # noqa: E402
-from jaxhamel.viz._motion._charts_of import symbol  # noqa: E402
-from jaxhamel.viz._motion._numbers import position  # noqa: E402
 from jaxhamel.viz._motion._scene_of import scene_of  # noqa: E402
 
 PICTURES = Path(__file__).parents[1] / "docs" / "gallery"
@@ -73,13 +73,13 @@ def picture(result: control.Result) -> Figure:
     return figure
 
 
-def path_past_circles(result: control.Result) -> Figure | None:
-    """The path from above, where it must keep clear of circles."""
+def path_past_obstacles(result: control.Result) -> Figure | None:
+    """The path from above, where there are obstacles on the ground."""
     motion = shown_motion(result)
     place = position(motion)
-    if not motion.kept_clear or place is None:
+    if not motion.obstacles or place is None or place.shape[1] < 2:
         return None
-    return path_figure(place[:, :2], kept_clear=motion.kept_clear)
+    return path_figure(place[:, :2], obstacles=edges_of(motion))
 
 
 def solved(name: str) -> tuple[control.Result, float]:
@@ -114,7 +114,7 @@ def main() -> None:
         if certificate.holds and not given.quick:
             PICTURES.mkdir(exist_ok=True)
             picture(result).savefig(PICTURES / f"{name}.png", facecolor="white")
-            path = path_past_circles(result)
+            path = path_past_obstacles(result)
             if path is not None:
                 path.savefig(PICTURES / f"{name}-path.png", facecolor="white", dpi=80)
     print(json.dumps({"solved": sum(row["holds"] for row in rows.values()), "rows": rows}))

@@ -8,7 +8,7 @@ from jaxhamel._checks._values import type_of
 
 
 def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Path:
-    """Writes a page with the motion of any system: its bodies moving in 3-D, its plots, its numbers.
+    """Writes a page with a motion, or with a planned control: bodies moving in 3-D, plots, numbers, for any system.
 
     ```python
     motion = jaxhamel.simulate(system, q0, u0, ts)
@@ -21,16 +21,20 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
 
     **Arguments:**
 
-    - `trajectory`: a result of `jaxhamel.simulate`, not a batch. If it ended early, the motion up to then is shown.
+    - `trajectory`: a result of `jaxhamel.simulate`, not a batch. If it ended early, the motion up to then is shown. Or a
+      result of `jaxhamel.control.solve`: the page then also has the control, the limits with their outlines, the costates
+      and the certificate.
     - `out`: a folder, which is made if necessary, or a file whose name ends in .html.
     - `title`: the heading of the page; by default the name of the system's class.
 
     **Returns:** the path of the page.
 
-    **Raises:** `TypeError` if the argument is no trajectory, `out` no path or `title` no text; `ValueError` for a batch of
-    trajectories; `ModuleNotFoundError` without `jaxhamel[viz]`.
+    **Raises:** `TypeError` if the argument is no trajectory and no such result, `out` no path, `title` no text;
+    `ValueError` for a batch of trajectories; `ModuleNotFoundError` without `jaxhamel[viz]`.
     """
-    from jaxhamel.viz._motion._page import write_page
+    from jaxhamel.control import Result
+    from jaxhamel.viz._motion._page import page_of_motion, write_page
+    from jaxhamel.viz._motion._plan_page import page_of_plan
 
     if not isinstance(out, str | PathLike):
         raise TypeError(
@@ -39,4 +43,5 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
     if not isinstance(title, str):
         raise TypeError(f"`title` is {type_of(title)}; it must be text, the heading of the page.")
 
-    return write_page(trajectory, Path(out), title)
+    page_of: Any = page_of_plan if isinstance(trajectory, Result) else page_of_motion
+    return write_page(page_of(trajectory, title), Path(out))

@@ -17,11 +17,11 @@ from jaxhamel.cli._commands import _plan
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._plan import PROBLEMS, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
-from jaxhamel.cli._results._plan_shown import Interpolated
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN
 from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.ensemble import Distribution, Samples
+from jaxhamel.viz._motion._plan_shown import Interpolated
 
 OWN = """
 import jax

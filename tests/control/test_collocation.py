@@ -67,7 +67,7 @@ def height(t, q, u, control):
     return q
 
 
-def test_bryson_denham():
+def test_bryson_denham(tmp_path):
     """ẍ = f with x ≤ 1/9, from (0, 1) to (0, −1) in unit time: ½∫f² = 4/(9 ℓ) (Bryson and Ho 1975, 3.11).
 
     Where the slack is off by δ, x may be larger by δ, which lowers the cost by 4δ/(9 ℓ²).
@@ -81,6 +81,14 @@ def test_bryson_denham():
     np.testing.assert_allclose(result.cost, 4.0, atol=1e-5)
     places = np.max(np.asarray(result.states[0]))
     assert places < 1 / 9 + 1e-6
+    page = jaxhamel.report(result, tmp_path).read_text(encoding="utf-8")
+    for text in (
+        "Certificate",
+        "Limit: height",
+        "Costates",
+        "a strict minimum: its certificate holds",
+    ):
+        assert text in page
     transcription, w, duals = result.optimum
     off = w._replace(slack=w.slack - 1e-3)
     by = cost_error(transcription, off, duals)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Polygon
 
 from jaxhamel.viz import (
     angles_figure,
@@ -175,9 +175,10 @@ def test_numbers_beyond_the_ticks_are_not_drawn():
     np.testing.assert_array_equal(lines(figure)["a"].get_ydata(), [0.0, np.nan, np.nan])
 
 
-def test_circles_that_a_path_keeps_clear_of_are_drawn():
-    figure = path_figure(np.array([[0.0, 0.0], [1.0, 0.0]]), kept_clear=((0.5, 0.0, 0.25),))
-    (circle,) = figure.axes[0].patches
-    assert isinstance(circle, Circle)
-    assert (*circle.center, circle.radius) == (0.5, 0.0, 0.25)
-    assert "kept clear" in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+def test_obstacles_are_drawn():
+    edge = np.array([[0.4, 0.1], [0.6, 0.1], [0.5, 0.3]])
+    figure = path_figure(np.array([[0.0, 0.0], [1.0, 0.0]]), obstacles=[("a rock", edge)])
+    (drawn,) = figure.axes[0].patches
+    assert isinstance(drawn, Polygon)
+    np.testing.assert_array_equal(drawn.get_xy()[:3], edge)
+    assert "a rock" in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]

@@ -54,6 +54,7 @@ class Run:
     force: float = 1.0
     asked = None
     system = SimpleNamespace(shapes=lambda: (), on_ground=False)
+    obstacles = ()
 
     @property
     def along(self):

@@ -16,19 +16,20 @@ from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_columns, write_summary
-from jaxhamel.cli._results._plan_shown import (
-    control_names,
-    controls_along,
-    costate_names,
-    plan_charts,
-    shown_motion,
-)
 from jaxhamel.cli._results._search_file import SEARCH, SearchFile
 from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.viz._motion._plan_page import lead, plan_tiles, proof
+from jaxhamel.viz._motion._plan_shown import (
+    control_names,
+    controls_along,
+    costate_names,
+    plan_charts,
+    shown_motion,
+)
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
 UNDECIDED = "undecided"  # the second-order conditions were not examined
@@ -72,7 +73,9 @@ def run_plan(
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
     outcome, held, robot = closed_about(outcome, result, seed, terminal, _feasible(result))
     charts = [*held, *plan_charts(result)]
-    outcome = write_all(out, outcome, shown_motion(result), charts, robot)
+    with named(None):
+        run = shown_motion(result)
+    outcome = write_all(out, outcome, run, charts, robot)
     if outcome.status == "success":
         file.remove()
     terminal.say(str(result))
@@ -178,15 +181,14 @@ def _outcome(scenario: Scenario, result: Result, started: float) -> Outcome:
         "time": float(result.trajectory.t_end),
     }
     status = _status(result, certificate)
-    tiles = ((f"{result.cost:.6g}", "cost J"), (str(reached["iterations"]), "iterations"))
     return Outcome(
         "control",
         scenario,
         *status,
         started,
         reached=reached,
-        tiles=tiles,
-        lead=_lead(result, certificate),
+        tiles=plan_tiles(result),
+        lead=lead(result),
         files=(*FILES, *([] if status[0] == "success" else [SEARCH])),
         top={"certificate": certificate._asdict()},
         proof=proof(certificate),
@@ -201,18 +203,3 @@ def _status(result: Result, certificate: Certificate) -> tuple[str, str]:
         return "success", f"solved: {result.status}, J = {result.cost:.10g}; the certificate holds"
     reasons = "; ".join(line.strip().rstrip(".") for line in certificate.words.splitlines()[1:])
     return "failed", f"no optimum was proved: {result.status}; {reasons}. {ADVICE}"
-
-
-def _lead(result: Result, certificate: Certificate) -> str:
-    if not certificate.holds:
-        return "The best control that was found; its certificate does not hold."
-    return f"An optimal control with cost J = {result.cost:.8g}, a {certificate.second_order}: its certificate holds."
-
-
-def proof(certificate: Certificate) -> dict[str, Any]:
-    """The certificate's words as rows of a table."""
-    rows: dict[str, Any] = {"second order": certificate.second_order}
-    for line in certificate.words.splitlines():
-        name, _, value = line.strip().partition(":")
-        rows[name] = value.strip() or "yes"
-    return rows

@@ -165,6 +165,20 @@ class Clearance(eqx.Module):
         return (jnp.dot(away, away) - self.distance**2)[None]
 
 
+class Cylinder(eqx.Module):
+    """t ↦ the two edges of a standing cylinder as one line, `(2 P, 3)` [m]; `height` [m]."""
+
+    centre: Array
+    radius: Array
+    height: Array
+
+    def __call__(self, t: Time) -> Array:
+        turn = jnp.linspace(0.0, 2.0 * jnp.pi, 61, dtype=self.radius.dtype)
+        edge = self.centre[None] + self.radius * jnp.stack([jnp.cos(turn), jnp.sin(turn)], axis=1)
+        heights = (jnp.zeros_like(turn), jnp.full_like(turn, self.height))
+        return jnp.concatenate([jnp.column_stack([edge, z]) for z in heights])
+
+
 class Grip(eqx.Module):
     """(N, μ² N² − |f|²), N and f being the ground's normal and friction force on the ball divided by the ball's weight.
 
@@ -215,6 +229,7 @@ def ball_obstacle(
     distance, rail = number(distance), number(rail)
     middle = jnp.stack([0.5 * distance, jnp.zeros_like(distance)])
     clear = number(obstacle) + ball.radius
+    edge = Cylinder(middle, number(obstacle), ball.radius)
 
     def parts(s):
         """The masses' angles: two masses move to the axle, the third turns against the rolling."""
@@ -224,7 +239,9 @@ def ball_obstacle(
         return jnp.asarray(REST, s.dtype) + jnp.stack([-turn, turn, back - turn])
 
     limits = (
-        PathLimit(Clearance(middle, clear), lower=0.0, name="distance to obstacle", unit="m"),
+        PathLimit(
+            Clearance(middle, clear), 0.0, name="distance to obstacle", unit="m", outline=edge
+        ),
         PathLimit(Grip(MovingParts(ball), number(friction)), lower=0.0, name="friction"),
         PathLimit(RailAngles((0, 1)), -rail, rail, name="rails", unit="rad"),
     )

@@ -68,6 +68,18 @@ class Behind(eqx.Module):
         return q[1] - (self.gap + self.speed * t)
 
 
+class MovingPost(eqx.Module):
+    """t ↦ the ends of a post at z = gap + speed t that is as high as the disk, `(2, 3)` [m]."""
+
+    gap: Array
+    speed: Array
+    height: Array
+
+    def __call__(self, t: Time) -> Array:
+        foot = jnp.stack([self.gap + self.speed * t, jnp.zeros(()), jnp.zeros(())])
+        return jnp.stack([foot, foot.at[2].set(self.height)])
+
+
 @checked(ActuatedDisk)
 def disk_obstacle(
     distance: ArrayLike = 1.0,
@@ -83,8 +95,10 @@ def disk_obstacle(
 
     **Returns:** a `ControlProblem`.
     """
+    radius = standard_disk().radius if system is None else system.radius
+    post = MovingPost(number(gap), number(speed), 2.0 * radius)
     behind = PathLimit(
-        Behind(number(gap), number(speed)), upper=0.0, name="distance to obstacle", unit="m"
+        Behind(post.gap, post.speed), upper=0.0, name="distance to obstacle", unit="m", outline=post
     )
     return disk_to_point(distance, duration, system=system, constraints=(behind,))
 

@@ -31,6 +31,8 @@ class PathLimit(AbstractConstraint):
     - `lower`, `upper`: scalars or `(r,)`, in the unit of the function; infinite: no limit; equal: an equation along the
       path.
     - `name`: for messages, figures and the certificate; default: the function's name. `unit`: its unit, likewise.
+    - `outline`: t → the points `(P, 2)` or `(P, 3)` [m] of a line that reports draw, such as the edge of an obstacle, at
+      rest or moving; None: nothing is drawn. Points in the plane lie on the ground.
 
     `control.Collocation` solves problems with path limits; other methods refuse them.
     """
@@ -40,9 +42,12 @@ class PathLimit(AbstractConstraint):
     upper: Any = parameter(default=jnp.inf)
     name: str = eqx.field(static=True, default="")
     unit: str = eqx.field(static=True, default="", kw_only=True)
+    outline: Callable[[Any], Any] | None = eqx.field(default=None, kw_only=True)
     at_end = None
 
     def __check_init__(self) -> None:
+        if self.outline is not None:
+            check_callable("outline", self.outline, "t -> (P, 2) or (P, 3)")
         check_callable("function", self.function, "(t, q, u, control) -> (r,)")
         check_name(self.name)
         check_name(self.unit, "unit")

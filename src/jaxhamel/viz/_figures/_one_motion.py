@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Polygon
 from numpy import ndarray
 
 from jaxhamel.viz._figures._canvas import (
@@ -31,7 +31,7 @@ def path_figure(
     title: str = "Path on the ground",
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
-    kept_clear: Sequence[tuple[float, float, float]] = (),
+    obstacles: Sequence[tuple[str, Float[ndarray, "P 2"]]] = (),
 ) -> Figure:
     """The path (x(t), y(t)) of a point, with the reference dashed; equal scales.
 
@@ -39,14 +39,12 @@ def path_figure(
 
     - `path`: `(T, 2)` m.
     - `reference`: `(S, 2)` m, the reference path.
-    - `kept_clear`: (x, y, radius) m of circles that the path must not enter.
+    - `obstacles`: (name, edge) of each obstacle; the edge is a line of P points [m], whose inside is filled.
     """
     figure, axes = one_plot()
-    for x, y, radius in kept_clear:
-        circle = Circle(
-            (x, y), radius, facecolor=LIGHT["reference"], alpha=0.25, label="kept clear"
-        )
-        axes.add_patch(circle)
+    for name, edge in obstacles:
+        look = {"facecolor": LIGHT["reference"], "edgecolor": LIGHT["limit"], "alpha": 0.35}
+        axes.add_patch(Polygon(edge, label=name, **look))
     if reference is not None:
         axes.plot(
             *reference.T,

@@ -48,22 +48,40 @@ def _charts(run: ShownMotion) -> Iterator[Chart]:
 
 def _path(run: ShownMotion) -> Iterator[Chart]:
     """Yields the charts of the path seen from above and of the distance from the reference path, if they exist."""
-    place = position(run)
+    place = from_above(run)
     if place is not None and place.shape[1] > 1:
         title = "Path on the ground" if run.system.on_ground else "Path, from above"
         asked = None if run.asked is None else run.asked[:, :2]
-        figure = path_figure(place[:, :2], asked, title=title, kept_clear=run.kept_clear)
+        figure = path_figure(place[:, :2], asked, title=title, obstacles=edges_of(run))
         yield Chart("path", figure, "Path of the body, seen from above")
     if (error := error_of(run)) is not None:
         words = "Distance between the body and where it was asked to be, over time"
         yield Chart("error", error_figure(run.ts, error), words)
 
 
+def from_above(run: ShownMotion) -> np.ndarray | None:
+    """The position of the body, `(T, d)`; of a system without names of its state that of its first frame, if this moves."""
+    if run.system.state_names is not None or not run.along.places:
+        return position(run)
+    moved = np.asarray(run.along.places[0][1])
+    return moved[:, :2] if np.ptp(moved[:, :2], axis=0).any() else None
+
+
+def edges_of(run: ShownMotion) -> list[tuple[str, np.ndarray]]:
+    """The obstacles seen from above, at the start and, if they have moved, at the end of the motion: (name, `(P, 2)`)."""
+    found = []
+    for name, line in run.obstacles:
+        found.append((name, line[0, :, :2]))
+        if np.any(line[-1] != line[0]):
+            found.append((f"{name} at the end", line[-1, :, :2]))
+    return found
+
+
 def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
     values = np.asarray(output.value)
     match output.name:
         case "path":
-            figure = path_figure(values[:, :2], title=output.about, kept_clear=run.kept_clear)
+            figure = path_figure(values[:, :2], title=output.about, obstacles=edges_of(run))
             yield Chart("path", figure, f"{output.about}")
         case "angles":
             words = "Position of each mass on its rail over time"

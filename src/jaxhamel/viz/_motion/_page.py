@@ -52,14 +52,19 @@ def prepare(run: ShownMotion) -> None:
 SHOWN_NUMBERS = 12  # the largest number of entries of a parameter that are shown
 
 
-def write_page(trajectory: Any, out: Path, title: str) -> Path:
-    """Writes the page of `jaxhamel.report` and returns its path."""
-    check_trajectory(trajectory)
-    run = ShownMotion.of(trajectory)
+def write_page(page: Report, out: Path) -> Path:
+    """Writes a page and returns its path."""
     path = out if out.suffix == ".html" else out / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, page_of(trajectory, view(run), title or type(run.system).__name__).html())
+    write_text(path, page.html())
     return path
+
+
+def page_of_motion(trajectory: Trajectory, title: str) -> Report:
+    """The content of the page of a result of `jaxhamel.simulate`."""
+    check_trajectory(trajectory)
+    run = ShownMotion.of(trajectory)
+    return page_of(trajectory, view(run), title or type(run.system).__name__)
 
 
 def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
@@ -100,7 +105,7 @@ def check_trajectory(trajectory: Any) -> None:
     if not isinstance(trajectory, Trajectory):
         raise TypeError(
             f"`trajectory` is of type {type(trajectory).__name__}; it must be a jaxhamel.Trajectory, what "
-            "jaxhamel.simulate returns."
+            "jaxhamel.simulate returns, or a jaxhamel.control.Result, what jaxhamel.control.solve returns."
         )
     batch = np.shape(trajectory.t_end)
     if batch:

@@ -37,7 +37,7 @@ class ShownMotion:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
     The motion of a task may also have a reference `path`, t -> `(d,)`; the `costs` of the search, `(K,)`; the
-    `friction_limit` of the ground; and `kept_clear`, circles (x, y, radius) that the path must not enter.
+    `friction_limit` of the ground; and `obstacles`, lines `(T, P, 3)` [m] with their names.
     """
 
     system: Any
@@ -48,7 +48,7 @@ class ShownMotion:
     path: Callable | None = None
     costs: np.ndarray | None = None
     friction_limit: float | None = None
-    kept_clear: tuple[tuple[float, float, float], ...] = ()
+    obstacles: tuple[tuple[str, np.ndarray], ...] = ()
 
     @classmethod
     def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "ShownMotion":

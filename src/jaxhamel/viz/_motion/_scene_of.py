@@ -31,7 +31,7 @@ def scene_of(run: ShownMotion) -> Scene | None:
         return None
     shapes = list(run.system.shapes()) or [FRAME] * len(poses)
     size = _size(shapes, poses)
-    things = [*_asked(run), *_trails(run, shapes, poses)]
+    things = [*_asked(run), *_obstacles(run), *_trails(run, shapes, poses)]
     for i, (shape, pose) in enumerate(zip(shapes, poses, strict=True)):
         things += _things(shape, pose, size, i)
     things += _masses(run, poses[0], size) + _force(run, size)
@@ -96,6 +96,13 @@ def _asked(run: ShownMotion) -> list[Thing]:
     kept = run.asked[:: max(1, len(run.asked) // 400)]
     line = np.pad(kept, ((0, 0), (0, 3 - kept.shape[1])))
     return [Curve(line, role="reference", dashed=True, width=2.0, label="path asked for")]
+
+
+def _obstacles(run: ShownMotion) -> list[Thing]:
+    return [
+        Curve(line[: len(run.ts)], role="limit", width=2.4, label=name)
+        for name, line in run.obstacles
+    ]
 
 
 def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:

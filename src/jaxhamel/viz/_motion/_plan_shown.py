@@ -16,9 +16,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar, Time
-from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.control import PathLimit, Result
-from jaxhamel.control._built_in._balls import Clearance
 from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz import Chart
@@ -60,23 +58,34 @@ def _quintic(s: Scalar, start: tuple[Array, ...], end: tuple[Array, ...]) -> Arr
 def shown_motion(result: Result) -> ShownMotion:
     """The motion of the result as it is drawn; of a `MovingParts` that of the system inside, with its parts as control."""
     system, control = result.problem.system, result.control
-    run = run_of(result.trajectory, system, control)
+    run = ShownMotion.of(result.trajectory, system, control)
+    tracking = result.problem.tracking
+    path = None if tracking is None else tracking.path
+    obstacles = obstacles_along(result, run.ts)
     if not isinstance(system, MovingParts):
-        return replace(run, kept_clear=kept_clear(result))
+        return replace(run, path=path, obstacles=obstacles)
     k = system.system.n_independent
     q = run.q[:-1] if len(run.q) > 2 else run.q[0]
     ts = jnp.asarray(run.ts)
     seconds = jnp.asarray(controls_along(result, run.ts))
     motion = Interpolated(ts, jnp.asarray(run.q[-1]), jnp.asarray(run.u[:, k:]), seconds)
-    circles = kept_clear(result)
-    return ShownMotion(system.system, motion, run.ts, q, run.u[:, :k], kept_clear=circles)
+    return ShownMotion(
+        system.system, motion, run.ts, q, run.u[:, :k], path=path, obstacles=obstacles
+    )
 
 
-def kept_clear(result: Result) -> tuple[tuple[float, float, float], ...]:
-    """(x, y, radius) of the circles that the path must not enter, from the problem's `Clearance` limits."""
-    limits = [x.function for x in result.problem.constraints if isinstance(x, PathLimit)]
-    round_ones = [x for x in limits if isinstance(x, Clearance)]
-    return tuple((float(x.centre[0]), float(x.centre[1]), float(x.distance)) for x in round_ones)
+def obstacles_along(result: Result, ts: np.ndarray) -> tuple[tuple[str, np.ndarray], ...]:
+    """The outlines of the problem's path limits at given times, each with its name and its points `(T, P, 3)`."""
+    limits = [x for x in result.problem.constraints if isinstance(x, PathLimit)]
+    drawn = [x for x in limits if x.outline is not None]
+    names = [x.label.removeprefix("distance to ") for x in drawn]  # the line is the obstacle
+    lines = [_in_space(_along(x.outline, jnp.asarray(ts))) for x in drawn]
+    return tuple(zip(names, lines, strict=True))
+
+
+def _in_space(points: Array) -> np.ndarray:
+    """Points `(T, P, 2)` of the ground with z = 0; points `(T, P, 3)` as they are."""
+    return np.pad(points, ((0, 0), (0, 0), (0, 3 - points.shape[-1])))
 
 
 def controls_along(result: Result, ts: np.ndarray) -> np.ndarray:
@@ -108,8 +117,9 @@ def _velocity_names(system: System, m: int) -> list[str]:
 
 
 def plan_charts(result: Result) -> list[Chart]:
-    """The control, each limit, and the costates over time."""
-    return [_control(result), *_limits(result), _costates(result)]
+    """The control, each limit and, of `Collocation`, the costates over time."""
+    costates = [] if result.costates is None else [_costates(result)]
+    return [_control(result), *_limits(result), *costates]
 
 
 def _control(result: Result) -> Chart:
@@ -145,7 +155,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 @compiled
 def _values(limit, ts, qs, us, control):
-    return jax.vmap(lambda t, q, u: jnp.asarray(limit.function(t, q, u, control)))(ts, qs, us)
+    return jax.vmap(lambda t, q, u: jnp.atleast_1d(limit.function(t, q, u, control)))(ts, qs, us)
 
 
 def _costates(result: Result) -> Chart:

@@ -1,0 +1,63 @@
+"""The page that `jaxhamel.report` writes of a planned control: its motion, control, limits, and the certificate."""
+
+from typing import Any
+
+from jaxhamel.control import Certificate, Result
+from jaxhamel.simulate._results import in_words
+from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._page import parameters, view
+from jaxhamel.viz._motion._plan_shown import plan_charts, shown_motion
+from jaxhamel.viz._report import Report
+
+
+def page_of_plan(result: Result, title: str) -> Report:
+    """The content of the page of a result of `control.solve`."""
+    run = shown_motion(result)
+    shown = view(run)
+    charts = [*plan_charts(result), *shown.charts]
+    numbers = {k: x for k, x in result.to_dict().items() if k not in ("certificate", "status")}
+    proved = {} if result.certificate is None else {"Certificate": proof(result.certificate)}
+    return Report(
+        title=title or type(run.system).__name__,
+        lead=lead(result),
+        scene=shown.scene,
+        charts=distinct(charts),
+        tiles=[*shown.tiles, *plan_tiles(result)],
+        tables={
+            **proved,
+            "Reached": {k.replace("_", " "): v for k, v in {**shown.reached, **numbers}.items()},
+            "Parameters": parameters(run.system),
+        },
+        warning=_warning(result),
+    )
+
+
+def plan_tiles(result: Result) -> tuple[tuple[str, str], ...]:
+    """Cost and number of iterations as (value, meaning)."""
+    return ((f"{result.cost:.6g}", "cost J"), (str(len(result.history["cost"])), "iterations"))
+
+
+def lead(result: Result) -> str:
+    """The sentence under the heading: the cost, and whether it was proved to be the least."""
+    certificate = result.certificate
+    if certificate is None:
+        return f"A control with cost J = {result.cost:.8g}, found by {len(result.history['cost'])} iterations."
+    if not certificate.holds:
+        return "The best control that was found; its certificate does not hold."
+    return f"An optimal control with cost J = {result.cost:.8g}, a {certificate.second_order}: its certificate holds."
+
+
+def proof(certificate: Certificate) -> dict[str, Any]:
+    """The certificate's words as rows of a table."""
+    rows: dict[str, Any] = {"second order": certificate.second_order}
+    for line in certificate.words.splitlines():
+        name, _, value = line.strip().partition(":")
+        rows[name] = value.strip() or "yes"
+    return rows
+
+
+def _warning(result: Result) -> str:
+    if not bool(result.trajectory.succeeded):
+        return f"The simulation {in_words(result.trajectory.result, result.trajectory.t_end)}"
+    proved = result.certificate is None or result.certificate.holds
+    return "" if result.converged and proved else f"No optimum was proved: {result.status}."
