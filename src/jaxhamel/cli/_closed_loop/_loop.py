@@ -113,13 +113,15 @@ def loop_table(scenario: Scenario) -> Mapping[str, Any]:
     return scenario["closed_loop"] or ONE
 
 
-def samples_of(scenario: Scenario, problem: ControlProblem, seed: int) -> Samples | None:
-    """The random parameters of all robots; None if the robots are all alike."""
+def samples_of(
+    scenario: Scenario, problem: ControlProblem, seed: int, count: int | None = None
+) -> Samples | None:
+    """The random parameters of all robots, by default as many as `[closed_loop]` has; None if the robots are all alike."""
     table = loop_table(scenario)
     if not table["spread"]:
         return None
     spread = distributions(table["spread"], _nominal(problem), "closed_loop")
-    return Samples(spread, table["trajectories"], seed)
+    return Samples(spread, count or table["trajectories"], seed)
 
 
 def _nominal(problem: ControlProblem) -> Nominal:
@@ -132,13 +134,19 @@ def _nominal(problem: ControlProblem) -> Nominal:
     return Nominal(system, q0, u0, None)
 
 
-def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int) -> Robots:
+def robots_of(
+    scenario: Scenario,
+    problem: ControlProblem,
+    plan: MotionPlan,
+    seed: int,
+    count: int | None = None,
+) -> Robots:
     """The robots of `[closed_loop]`: copies of the planned one, with the random parameters of `[[closed_loop.spread]]`.
 
-    Their moving parts start with the plan's positions and rates.
+    Their moving parts start with the plan's positions and rates. `count`: their number; None: that of `[closed_loop]`.
     """
-    count, nominal = loop_table(scenario)["trajectories"], _nominal(problem)
-    samples = samples_of(scenario, problem, seed)
+    count, nominal = int(count or loop_table(scenario)["trajectories"]), _nominal(problem)
+    samples = samples_of(scenario, problem, seed, count)
     if samples is None:
         found, axes = nominal, jax.tree.map(lambda x: None, nominal)
 

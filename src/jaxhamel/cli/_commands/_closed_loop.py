@@ -32,9 +32,12 @@ from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_
 from jaxhamel.cli._commands._closed_loop_report import (
     ClosedLoop,
     charts_of,
+    curve_of,
+    interrupted,
     unstable,
     with_loop,
 )
+from jaxhamel.cli._commands._training import TrainedPolicy, TrainingFolder, trained_policy
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -58,12 +61,26 @@ from jaxhamel.viz._motion._companion import Companion
 SHARE = 0.02
 
 
+class TrainingInterrupted(Exception):
+    """Ctrl-C ended the training of `policy`, whose state is on disk."""
+
+    def __init__(self, policy: TrainedPolicy):
+        super().__init__()
+        self.policy = policy
+
+
 def closed_about(
-    outcome: Outcome, result: Result, seed: int, terminal: Terminal, stands: bool
+    outcome: Outcome,
+    result: Result,
+    seed: int,
+    terminal: Terminal,
+    stands: bool,
+    folder: TrainingFolder | None = None,
 ) -> tuple[Outcome, list[Chart], Companion | None]:
     """Closes the loop about the result of a search: the outcome with its numbers, its charts, and the motion of one robot.
 
     The outcome stays as it is without `[feedback]`, if the plan failed (`stands` is False), or if no regulator was found.
+    `folder`: where the policy of `[policy]` is trained before, if there is one.
     """
     scenario = outcome.scenario
     if scenario["feedback"] is None or not stands or not bool(result.trajectory.succeeded):
@@ -71,7 +88,9 @@ def closed_about(
     robots = counted(loop_table(scenario)["trajectories"], "robot")
     terminal.say(f"{scenario.name}: {robots} in closed loop …")
     try:
-        found = close_loop(scenario, result, seed)
+        found = close_loop(scenario, result, seed, folder)
+    except TrainingInterrupted as stopped:
+        return interrupted(outcome, stopped.policy), [curve_of(stopped.policy)], None
     except ScenarioError as error:  # the result of the search is written in any case
         terminal.say(f"{scenario.name}: the loop is not closed: {error}")
         return outcome, [], None
@@ -80,11 +99,25 @@ def closed_about(
     return with_loop(outcome, found, seed), charts_of(found), found.shown
 
 
-def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
-    """Designs the regulator about the plan that the search has found; simulates all robots with and without feedback."""
-    plan = plan_of(result)
-    law = regulator_of(scenario, plan)
-    return _closed(scenario, result.problem, plan, law, seed)
+def close_loop(
+    scenario: Scenario, result: Result, seed: int, folder: TrainingFolder | None = None
+) -> ClosedLoop:
+    """Designs the regulator about the plan that the search has found, and with a `folder` trains the policy of `[policy]`;
+    simulates all robots with and without feedback.
+
+    **Raises:** `TrainingInterrupted` if Ctrl-C ended the training.
+    """
+    plan, policy = plan_of(result), None
+    if folder is not None and scenario["policy"] is not None:
+        plan = folder.plan(plan)
+        law = regulator_of(scenario, plan)
+        samples = _samples(scenario, law)
+        policy = trained_policy(scenario, result.problem, plan, law, samples, seed, folder)
+        if policy.interrupted:
+            raise TrainingInterrupted(policy)
+    else:
+        law = regulator_of(scenario, plan)
+    return _closed(scenario, result.problem, plan, law, seed, policy)
 
 
 def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
@@ -108,20 +141,26 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
 
 
 def _closed(
-    scenario: Scenario, problem: ControlProblem, plan: MotionPlan, law: Regulator, seed: int
+    scenario: Scenario,
+    problem: ControlProblem,
+    plan: MotionPlan,
+    law: Regulator,
+    seed: int,
+    policy: TrainedPolicy | None = None,
 ) -> ClosedLoop:
     robots = robots_of(scenario, problem, plan, seed)
     point = None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
 
-    def run(law: Regulator) -> tuple[LoopMeasures, Trajectory]:
-        found = _motions(scenario, robots, law, plan.system, seed)
+    def run(law: Regulator, policy: TrainedPolicy | None = None) -> tuple[LoopMeasures, Trajectory]:
+        found = _motions(scenario, robots, law, plan.system, seed, policy)
         return measured(problem, robots, motions_in(found), law, point), found
 
-    closed, found = run(law)
+    closed, found = run(law, policy)
     shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     charted = problem.tracking is None
     first = coordinates_of(plan.system, found.q) if charted else None
     del found  # frees some hundred megabytes before the next run
+    regulated = None if policy is None else run(law)[0]
     loose, found = run(eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains)))
     path, size = _path_and_size(problem, law, point, closed.ts)
     coordinates = None
@@ -133,8 +172,8 @@ def _closed(
     labels = ("x", "y") if point is None else point.labels
     growth = loop_growth(controller_of(scenario, law))
     return ClosedLoop(
-        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth
-    )
+        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth, policy, regulated
+    )  # fmt: skip
 
 
 def _path_and_size(
@@ -155,9 +194,16 @@ def _samples(scenario: Scenario, law: Regulator) -> int:
 
 
 def _motions(
-    scenario: Scenario, robots: Robots, law: Regulator, system: System, seed: int
+    scenario: Scenario,
+    robots: Robots,
+    law: Regulator,
+    system: System,
+    seed: int,
+    policy: TrainedPolicy | None,
 ) -> Trajectory:
     controller = controller_of(scenario, law, robots.bias, system)
+    if policy is not None:
+        controller = eqx.tree_at(lambda c: c.law, controller, policy.law(controller.law))
     return motions_of(scenario, robots, controller, _samples(scenario, law), seed)
 
 

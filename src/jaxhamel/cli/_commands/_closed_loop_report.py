@@ -9,11 +9,13 @@ import numpy as np
 from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._held_coordinates import HeldCoordinates
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
+from jaxhamel.cli._commands._training import PLAN, TRAINING, TrainedPolicy
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.control import LoopGrowth
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import (
     Chart,
+    cost_figure,
     held_coordinates_figure,
     held_errors_figure,
     held_paths_figure,
@@ -36,7 +38,8 @@ class ClosedLoop(NamedTuple):
     - `shown`: the motion of the robot of median error.
     - `path`: the path of the task or of the planned motion, `(K, d)`, or None; `labels`: the names of its axes.
     - `coordinates`: the coordinates of all robots over time, for a task without a path, else None.
-    - `growth`: the growth of small deviations from the plan.
+    - `growth`: the growth of small deviations from the plan, under the regulator.
+    - `policy`: the trained policy of `closed`, or None; `regulated`: the same robots under its regulator alone.
     """
 
     closed: LoopMeasures
@@ -49,6 +52,8 @@ class ClosedLoop(NamedTuple):
     labels: tuple[str, str]
     coordinates: HeldCoordinates | None
     growth: LoopGrowth
+    policy: TrainedPolicy | None = None
+    regulated: LoopMeasures | None = None
 
 
 def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
@@ -62,6 +67,11 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
         "largest_multiplier": float(np.max(found.growth.multipliers)),
         "seed": seed,
         "open_loop": _numbers(found.open_loop, found.tolerance),
+        **(
+            {"regulator": _numbers(found.regulated, found.tolerance)}
+            if found.regulated is not None
+            else {}
+        ),
     }
 
 
@@ -105,13 +115,40 @@ def _extreme(of: Callable[..., Any], values: np.ndarray) -> float | None:
 
 def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
     """Adds the results of the robots in closed loop to the outcome of the search."""
-    numbers = summary_of(found, seed)
-    return replace(
+    numbers, policy = summary_of(found, seed), found.policy
+    outcome = replace(
         outcome,
         tiles=(*tiles_of(numbers), *outcome.tiles),
         lead=outcome.lead + lead_of(numbers),
         top={**outcome.top, "closed_loop": numbers},
     )
+    return outcome if policy is None else with_policy(outcome, policy)
+
+
+def with_policy(outcome: Outcome, policy: TrainedPolicy) -> Outcome:
+    """Adds the numbers and the files of a training to the outcome of the search."""
+    return replace(
+        outcome,
+        files=(*outcome.files, TRAINING, PLAN),
+        top={**outcome.top, "policy": dict(policy.summary)},
+    )
+
+
+def interrupted(outcome: Outcome, policy: TrainedPolicy) -> Outcome:
+    """The outcome of a command whose training was ended by Ctrl-C."""
+    words = f"interrupted after {counted(policy.summary['updates'], 'update')} of the policy; go on with --resume"
+    return replace(with_policy(outcome, policy), status="interrupted", message=words)
+
+
+def curve_of(policy: TrainedPolicy) -> Chart:
+    """The learning curve of a policy."""
+    figure = cost_figure(
+        policy.costs,
+        title="The policy's cost before every update",
+        ylabel="cost, relative to the regulator's",
+    )
+    figure.axes[0].set_xlabel("update")
+    return Chart("policy", figure, "The cost of the policy before every update of its training")
 
 
 def tiles_of(numbers: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -154,6 +191,7 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
         *_coordinate_charts(found),
         Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
         *_histograms(closed, found.unit),
+        *([] if found.policy is None else [curve_of(found.policy)]),
     ]
 
 

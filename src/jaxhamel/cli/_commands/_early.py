@@ -11,7 +11,7 @@ from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Check, Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 
 def check_of_simulate(out: Path) -> Check:
@@ -31,6 +31,7 @@ def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Chec
     def check(tables: Mapping[str, Any]) -> None:
         _check_task(tables)
         _check_run(tables)
+        _check_policy(tables)
         if resume and tables["task"]["path"] not in PLANS:
             raise ScenarioError(
                 "--resume: this task is not solved by collocation; its solution.toml is where a search can start "
@@ -160,4 +161,19 @@ def _check_task(tables: Mapping[str, Any]) -> None:
     if tables["time"]["start"] != 0.0:
         raise ScenarioError(
             f"`time.start` is {tables['time']['start']:g}; a [task] starts at 0. Leave it out."
+        )
+
+
+def _check_policy(tables: Mapping[str, Any]) -> None:
+    """Checks that `[policy]` has a regulator to correct, and a task that collocation solves."""
+    if tables["policy"] is None:
+        return
+    if tables["feedback"] is None:
+        raise ScenarioError(
+            "`policy` needs [feedback], the regulator that it corrects. Give it, or leave [policy] out."
+        )
+    if tables["task"]["path"] not in PLANS:
+        raise ScenarioError(
+            f"`policy` is trained about plans of collocation, and `task.path` is {brief(tables['task']['path'])}, which is "
+            "not solved by it. Leave [policy] out, or use jaxhamel.control.train."
         )

@@ -9,6 +9,7 @@ import numpy as np
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import closed_about
 from jaxhamel.cli._commands._early import seconds_of
+from jaxhamel.cli._commands._training import TrainingFolder
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
@@ -61,6 +62,8 @@ def run_plan(
     with named("task"):
         search = CollocationSearch(method, problem, file.read() if resume else None)
     folder(out)
+    training = TrainingFolder(out, terminal, resume, started, max_seconds)
+    training.begin()
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
     with terminal.updating():
         result = _searched(scenario, search, file, terminal, started, budget)
@@ -71,12 +74,16 @@ def run_plan(
     if scenario["feedback"] is not None:
         write_summary(out / "summary.json", outcome.summary(["summary.json"]))
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
-    outcome, held, robot = closed_about(outcome, result, seed, terminal, _feasible(result))
+    outcome, held, robot = closed_about(
+        outcome, result, seed, terminal, _feasible(result), training
+    )
+    if outcome.status == "interrupted":  # after Ctrl-C there are two seconds to write
+        write_summary(out / "summary.json", outcome.summary(["summary.json"]))
     charts = [*held, *plan_charts(result)]
     with named(None):
         run = shown_motion(result)
     outcome = write_all(out, outcome, run, charts, robot)
-    if outcome.status == "success":
+    if outcome.status == "success" and scenario["policy"] is None:
         file.remove()
     terminal.say(str(result))
     return outcome

@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 SEARCH = "search.npz"
 ASKED = "asked"  # the entry with the scenario, as JSON
-_BUDGET = ("max_seconds", "max_iterations", "tolerance")
+_BUDGET = ("max_seconds", "max_iterations", "tolerance", "updates")
 
 
 class SearchFile:
@@ -64,8 +64,14 @@ def check_there(path: Path) -> None:
 def _asked(scenario: Scenario) -> str:
     """The scenario as JSON, without the keys in `_BUDGET`: a resumed search may have other limits."""
     tables = dict(scenario.tables)
-    method = {k: v for k, v in tables.get("method", {}).items() if k not in _BUDGET}
-    return json.dumps(tables | {"method": method}, sort_keys=True, default=str)
+    limited = {
+        name: _without_budget(tables[name]) for name in ("method", "policy") if tables.get(name)
+    }
+    return json.dumps(tables | limited, sort_keys=True, default=str)
+
+
+def _without_budget(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in table.items() if k not in _BUDGET}
 
 
 def _difference(before: str, now: str) -> str:

@@ -161,6 +161,19 @@ ESTIMATOR = Variants(
         ),
     },
 )
+POLICY = Table(
+    {
+        "layers": Key(integer(1), "number of layers of the network", 2),
+        "units": Key(integer(1), "number of units in each layer", 32),
+        "robots": Key(integer(1), "number of robots whose mean cost each update lowers", 64),
+        "updates": Key(integer(1), "number of updates, those before --resume included", 200),
+        "rate": Key(POSITIVE, "step of Adam", 1e-3),
+        "max_seconds": Key(POSITIVE, "seconds after which the training ends", 600.0, "s"),
+    },
+    about="a network that corrects the commands of [feedback], trained by gradients through closed loops, for tasks that "
+    "collocation solves; without this table the regulator holds the plan alone",
+    stays_absent=True,
+)
 CLOSED_LOOP = Table(
     {
         "trajectories": Key(integer(1), "number of robots", 1000),

@@ -10,6 +10,7 @@ from jaxhamel.cli._scenario._ensemble_schema import (
     ESTIMATOR,
     FEEDBACK,
     MONTECARLO,
+    POLICY,
     SENSORS,
 )
 from jaxhamel.cli._scenario._plan_schema import METHOD as COLLOCATION
@@ -240,6 +241,7 @@ OTHERS = {
     "feedback": FEEDBACK,
     "sensors": SENSORS,
     "estimator": ESTIMATOR,
+    "policy": POLICY,
     "closed_loop": CLOSED_LOOP,
 }
 OUTLINE = Table(OTHERS)  # all keys of a scenario except those of its system

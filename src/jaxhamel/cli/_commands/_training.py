@@ -1,0 +1,187 @@
+"""Trains the policy of `[policy]` about a plan, keeps its last state on disk, and says what became of it."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Float
+
+from jaxhamel._files import written
+from jaxhamel._saved_arrays import saved_arrays
+from jaxhamel._search._progress import Progress
+from jaxhamel.cli._closed_loop._loop import controller_of, robots_of
+from jaxhamel.cli._closed_loop._policy import (
+    CorrectedRegulator,
+    LoopCost,
+    Scales,
+    first_network,
+    loop_cost,
+)
+from jaxhamel.cli._interrupt import SEARCH, guard
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Training, train
+
+TRAINING, PLAN = (
+    "training.npz",
+    "plan.npz",
+)  # the state of the training, and the plan about which it is trained
+OTHER_ROBOTS = (
+    7000  # added to the seed for the robots of the training, which are not those of [closed_loop]
+)
+AVERAGED = 10  # the cost at the start and at the end is the mean over this many updates
+
+
+class TrainingFolder(NamedTuple):
+    """Where a training keeps its state, and how long it may take.
+
+    `resume`: whether the state that is there is continued; `started`: the time on the monotonic clock at which the command
+    began; `max_seconds`: the time limit of the command, None for that of `[policy]` alone.
+    """
+
+    out: Path
+    terminal: Terminal
+    resume: bool
+    started: float
+    max_seconds: float | None
+
+    def begin(self) -> None:
+        """Removes the state of an earlier training, unless this one continues it."""
+        if not self.resume:
+            for name in (TRAINING, PLAN):
+                (self.out / name).unlink(missing_ok=True)
+
+    def plan(self, plan: MotionPlan) -> MotionPlan:
+        """The plan that is trained about: that of the interrupted training if there is one, else `plan`, which is written.
+
+        A search that goes on from its solution may end at another point within its tolerance; the numbers of a training
+        that goes on must be the same.
+        """
+        leaves, structure = jax.tree.flatten(plan)
+        path = self.out / PLAN
+        if not path.exists():
+            arrays: dict[str, Any] = {f"plan {i}": np.asarray(x) for i, x in enumerate(leaves)}
+            with written(path, binary=True) as file:
+                np.savez(file, **arrays)
+            return plan
+        try:
+            with saved_arrays(path) as file:
+                found = [file.read(f"plan {i}") for i in range(len(leaves))]
+        except ValueError as error:
+            raise ScenarioError(
+                f"--resume: {path} cannot be read ({error}). Start without --resume."
+            ) from None
+        return jax.tree.unflatten(structure, [jnp.asarray(x) for x in found])
+
+    def seconds(self, table: Mapping[str, Any]) -> float:
+        """The time limit of the training [s]."""
+        if self.max_seconds is None:
+            return table["max_seconds"]
+        left = SEARCH * self.max_seconds - (time.monotonic() - self.started)
+        return min(table["max_seconds"], max(left, 0.0))
+
+
+class TrainedPolicy(NamedTuple):
+    """A trained policy: its network and scales, the cost before each update relative to the regulator's, and the entry
+    `policy` of summary.json.
+    """
+
+    network: eqx.nn.MLP
+    scales: Scales
+    costs: Float[np.ndarray, " K"]
+    summary: Mapping[str, Any]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the training."""
+        return self.summary["outcome"] == "interrupted"
+
+    def law(self, regulator: Regulator) -> CorrectedRegulator:
+        """The regulator with the network's correction."""
+        return CorrectedRegulator(regulator, self.network, self.scales)
+
+
+class _Shown:
+    """Shows the progress of a training, and ends it at its time limit as Ctrl-C would; `late`: whether it did."""
+
+    def __init__(self, terminal: Terminal, updates: int, seconds: float):
+        self.terminal, self.updates, self.late = terminal, updates, False
+        self.deadline = time.monotonic() + seconds
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows the cost after an update."""
+        done = progress.iteration
+        self.terminal.update(
+            f"update {done:4d} of {self.updates}  cost {progress.cost:.4f} of the regulator's  "
+            f"{progress.elapsed:.0f} s, about {progress.time_left:.0f} s left"
+        )
+        if done < self.updates and time.monotonic() > self.deadline:
+            self.late = True
+            raise KeyboardInterrupt
+
+
+def trained_policy(
+    scenario: Scenario,
+    problem: ControlProblem,
+    plan: MotionPlan,
+    law: Regulator,
+    samples: int,
+    seed: int,
+    folder: TrainingFolder,
+) -> TrainedPolicy:
+    """Trains the network of `[policy]` about the regulator `law` of the plan, on robots of a seed of its own.
+
+    **Raises:** `ScenarioError` if a robot breaks down under the regulator, or the state on disk is of another policy.
+    """
+    table, own = scenario["policy"], seed + OTHER_ROBOTS
+    folder.terminal.say(f"{scenario.name}: training a policy, {table['updates']} updates …")
+    robots = robots_of(scenario, problem, plan, own, table["robots"])
+    controller = controller_of(scenario, law, robots.bias, plan.system)
+    first, noise, updates = jax.random.split(jax.random.key(own), 3)
+    cost = loop_cost(scenario, robots, controller, samples, noise)
+    began = time.monotonic()
+    found = _trained(table, cost, first_network(scenario, cost, first), updates, folder)
+    summary = {
+        "updates": len(found.losses),
+        "outcome": found.outcome,
+        "cost_at_start": _mean(found.losses[:AVERAGED]),
+        "cost_at_end": _mean(found.losses[-AVERAGED:]),
+        "seconds": time.monotonic() - began,
+    }
+    return TrainedPolicy(found.policy, cost.scales, found.losses, summary)
+
+
+def _trained(
+    table: Mapping[str, Any],
+    cost: LoopCost,
+    network: eqx.nn.MLP,
+    key: jax.Array,
+    folder: TrainingFolder,
+) -> Training:
+    """The training from the state on disk on; its outcome is `"stopped"` at the time limit."""
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(table["rate"]))
+    shown = _Shown(folder.terminal, table["updates"], folder.seconds(table))
+    path = folder.out / TRAINING
+    guard.keep()  # Ctrl-C ends the training, which then writes its state
+    try:
+        with folder.terminal.updating():
+            found = train(
+                cost, network, table["updates"], key=key, optimiser=optimiser, checkpoint=path, progress=shown
+            )  # fmt: skip
+    except ValueError as error:
+        raise ScenarioError(f"--resume: {error} Start without --resume.") from None
+    guard.kept(
+        f"the time was over before the policy was shown; it is in {path}: go on with --resume."
+    )
+    return found._replace(outcome="stopped") if shown.late else found
+
+
+def _mean(costs: np.ndarray) -> float | None:
+    return float(np.mean(costs)) if costs.size else None
