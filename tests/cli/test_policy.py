@@ -68,7 +68,8 @@ def test_a_training_that_goes_on_ends_with_the_same_numbers(problem, tmp_path):
     """After Ctrl-C and after the time limit; the plan is that of the first run, and the cost falls."""
     whole, lines = training(problem, tmp_path)
     assert whole.summary["outcome"] == "finished"
-    assert lines[-1].startswith("update    3 of 3  cost ")
+    assert lines[-2].startswith("update    3 of 3  cost ")
+    assert lines[-1] == "unicycle-sideways: the training has ended, after 3 updates."
     np.testing.assert_allclose(whole.costs[0], 1.0, rtol=1e-12)  # the regulator's
     assert whole.costs[2] < whole.costs[1] < whole.costs[0]
     first, _ = training(problem, tmp_path, stop=1)

@@ -127,6 +127,8 @@ def control(
     The search uses derivatives of the simulation itself. A search by
     collocation writes search.npz every two seconds until it succeeds:
     --resume goes on from it, however the search was stopped.
+    With a table \\[policy] a network is trained about the plan; its state
+    is in training.npz, and --resume goes on from it, too.
 
     Writes into DIR:
 

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from jaxhamel._files import written
 from jaxhamel._saved_arrays import saved_arrays
 from jaxhamel._search._progress import Progress
+from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._loop import controller_of, robots_of
 from jaxhamel.cli._closed_loop._policy import (
     CorrectedRegulator,
@@ -148,6 +149,7 @@ def trained_policy(
     cost = loop_cost(scenario, robots, controller, samples, noise)
     began = time.monotonic()
     found = _trained(table, cost, first_network(scenario, cost, first), updates, folder)
+    folder.terminal.say(_ended(scenario.name, found))
     summary = {
         "updates": len(found.losses),
         "outcome": found.outcome,
@@ -181,6 +183,17 @@ def _trained(
         f"the time was over before the policy was shown; it is in {path}: go on with --resume."
     )
     return found._replace(outcome="stopped") if shown.late else found
+
+
+def _ended(name: str, found: Training) -> str:
+    """A sentence on the end of a training."""
+    said = {
+        "finished": "the training has ended",
+        "stopped": "the time limit ended the training; --resume goes on",
+        "interrupted": "Ctrl-C ended the training; --resume goes on",
+        "not finite": "the cost or its gradient is not finite and the policy before is kept; lower policy.rate",
+    }[found.outcome]
+    return f"{name}: {said}, after {counted(len(found.losses), 'update')}."
 
 
 def _mean(costs: np.ndarray) -> float | None:
