@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import TIGHTENINGS, CollocationSearch
+from jaxhamel.control._collocation._cost_unit import in_unit
 from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, again
 from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
 from jaxhamel.control._interior_point._state import SearchState
@@ -23,12 +24,13 @@ MOST = 2  # entries of one array
 
 
 class Solved(NamedTuple):
-    """The optimum from which problems with other numbers are solved, and how far its limits' bounds are tightened."""
+    """The optimum from which problems with other numbers are solved: its cost unit, and how far its bounds are tightened."""
 
     problem: Any
     method: control.Collocation
     state: SearchState
     tightened: tuple[Any, Any]
+    unit: float
 
 
 def compared(problem: Any, method: control.Collocation, result: control.Result) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _solved(problem: Any, method: control.Collocation) -> Solved:
     original, tight = search.transcription, search.tight
     ends = (tight.lower, original.lower), (tight.upper, original.upper)
     moved = tuple(jnp.where(jnp.isfinite(a), a - b, 0.0) for a, b in ends)
-    return Solved(problem, method, search.state, moved)  # pyright: ignore[reportArgumentType]
+    return Solved(problem, method, search.state, moved, search.cost_unit)  # pyright: ignore[reportArgumentType]
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
@@ -125,9 +127,11 @@ def _cost(near: Solved, problem: Any) -> float:
         search.transcription.lower + near.tightened[0],
         search.transcription.upper + near.tightened[1],
     )
+    unit = near.unit / search.cost_unit
+    search.transcription = in_unit(search.transcription, unit)
     search.tight = eqx.tree_at(lambda t: (t.lower, t.upper), search.transcription, bounds)
     search.rounds, search.may_start_anew = TIGHTENINGS, False
     state = near.state._replace(w=begun_at(problem, search.transcription, near.state.w))
     least = BARRIER_AFTER_TIGHTENING if search.transcription.limits else 0.0
     search.state = again(search.tight, state, least)
-    return float(search.state.cost) if search.run().converged else float("nan")
+    return near.unit * float(search.state.cost) if search.run().converged else float("nan")

@@ -7,7 +7,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._certificate._cost_error import barrier_gap, cost_error
+from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
 
@@ -95,13 +95,21 @@ def test_bryson_denham(tmp_path):
     np.testing.assert_allclose(by, 36e-3 / (1 + result.cost), rtol=1e-3)
     assert cost_error(transcription, w, duals) < 1e-8
     assert "barrier" not in certificate_of(result).words
-    tiny = least_energy(
-        u0=jnp.ones(1), constraints=(end, limit), costs=(control.ControlEnergy(1e-8),)
+    cost = (control.ControlEnergy(1e-8),)  # in the unit 1 the barrier would raise it by a fifth
+    tiny = control.solve(
+        least_energy(u0=jnp.ones(1), constraints=(end, limit), costs=cost),
+        control.Collocation(intervals=30, degree=3),
     )
-    result = control.solve(tiny, control.Collocation(intervals=30, degree=3))
-    gap = barrier_gap(*result.optimum)
-    assert 0.3 * gap < result.cost - 4e-8 < gap  # a fifth of the cost
-    assert f"raises it by up to {gap:.1e}, 2" in certificate_of(result).words
+    assert certificate_of(tiny).holds
+    assert "barrier" not in certificate_of(tiny).words
+    np.testing.assert_allclose(tiny.cost, 1e-8 * result.cost, rtol=2e-8)
+    np.testing.assert_allclose(tiny.states[0], result.states[0], atol=1e-6)
+    np.testing.assert_allclose(tiny.costates, 1e-8 * result.costates, rtol=0, atol=1e-12)
+    slopes = [control.sensitivity(x) for x in (result, tiny)]
+    by_limit = [float(x.constraints[1].upper) for x in slopes]
+    np.testing.assert_allclose(by_limit, [-36.0, -36e-8], rtol=1e-3)  # d(4/9ℓ)/dℓ
+    near = [control.neighbouring(x.problem, x).cost for x in (result, tiny)]
+    np.testing.assert_allclose(near, [result.cost, tiny.cost], rtol=1e-7)
 
 
 class EndTime(control.AbstractCost):

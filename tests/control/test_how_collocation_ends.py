@@ -41,7 +41,7 @@ def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
     falling = [1.0 + min(cost, 0.0) * k for k in range(SLOW_ITERATIONS)]
     rows = [{"cost": value, "violation": 0.5, "step": 1.0} for value in falling]
     state = SimpleNamespace(done=False, stuck=0)
-    search = SimpleNamespace(rows=rows, since=0, state=state, tolerance=1e-9)
+    search = SimpleNamespace(rows=rows, since=0, state=state, tolerance=1e-9, cost_unit=1.0)
     assert CollocationSearch._hopeless(search) == hopeless  # pyright: ignore[reportArgumentType]
 
 

@@ -198,7 +198,7 @@ class Refinement:
         if shares is None:
             return None
         mesh = jnp.asarray(shares, transcription.shares.dtype)
-        new = transcribe(self.problem, transcription.rule, mesh)
+        new = transcribe(self.problem, transcription.rule, mesh, transcription.cost_unit)
         return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):

@@ -10,7 +10,12 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
-from jaxhamel.control._certificate._cost_error import barrier_gap, cost_error, on_small_cost
+from jaxhamel.control._certificate._cost_error import (
+    barrier_gap,
+    cost_error,
+    is_determined,
+    on_small_cost,
+)
 from jaxhamel.control._certificate._isolation import kind_along
 from jaxhamel.control._certificate._multipliers import unbounded_multipliers
 from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
@@ -97,10 +102,12 @@ def certify(
     if not passed[3]:
         left = ", its change by the violations that are left"
         words.append(_sentence("", "cost not determined", by, bounds.cost, left))
-    gap = barrier_gap(transcription, state.w, state.duals)
-    if ending.converged and (small := on_small_cost(gap, float(state.cost))):
+    unit = float(transcription.cost_unit)
+    gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
+    if ending.converged and (small := on_small_cost(gap, cost)):
         words.append(small)
-    holds = bool(ending.converged and is_minimum and all(passed))
+    known = is_determined(gap, cost, bounds.cost)
+    holds = bool(ending.converged and is_minimum and known and all(passed))
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
     return Certificate(
         holds, stationary, violation, error, curvature.kind, curvature.unique, "\n".join(words)

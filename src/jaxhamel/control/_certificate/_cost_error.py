@@ -32,14 +32,19 @@ def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals)
     return below + _product(duals.high, transcription.upper - w.slack)
 
 
+def is_determined(gap: float, cost: float, most: float) -> bool:
+    """Whether `gap`, the effect of the barrier, is at most the share `most` of the cost, or the cost is 0 beside it."""
+    return gap <= most * abs(cost) or abs(cost) <= gap
+
+
 def on_small_cost(gap: float, cost: float) -> str:
     """A sentence if `gap`, the effect of the barrier, is not small beside the cost; empty otherwise and for a cost of 0."""
     if cost == 0 or gap <= SMALL_SHARE * abs(cost):
         return ""
     share = f"{100 * gap / abs(cost):.2g} % of it" if gap < abs(cost) else "0 within the tolerance"
     return (
-        f"cost: the barrier of the limits raises it by up to {gap:.1e}, {share}; if it is not meant to be 0, give the costs "
-        "larger weights"
+        f"cost: the barrier of the limits raises it by up to {gap:.1e}, {share}; if it is not meant to be 0, give a "
+        "smaller `tolerance`"
     )
 
 

@@ -12,7 +12,7 @@ from jaxhamel.control._interior_point._barrier import barrier_function
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._interior_point._state import SearchState, strong
 
-SHARES = "shares"
+SHARES, COST_UNIT = "shares", "cost_unit"
 
 
 class SearchPoint(NamedTuple):
@@ -28,11 +28,20 @@ class SearchPoint(NamedTuple):
         return cls(state.w, state.duals, state.mu)
 
 
-def to_arrays(shares: jax.Array, state: SearchState) -> dict[str, np.ndarray]:
-    """Converts the mesh, the iterate and its multipliers to named arrays, which can be saved in a file."""
+def to_arrays(transcription: Transcription, state: SearchState) -> dict[str, np.ndarray]:
+    """Converts mesh, cost unit, the iterate and its multipliers to named arrays, which can be saved in a file."""
     leaves = jax.tree_util.tree_leaves_with_path(SearchPoint.of(state))
     named = {jax.tree_util.keystr(path): np.asarray(x) for path, x in leaves}
-    return {SHARES: np.asarray(shares), **named}
+    own = {SHARES: transcription.shares, COST_UNIT: transcription.cost_unit}
+    return {**{name: np.asarray(x) for name, x in own.items()}, **named}
+
+
+def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
+    """The cost unit of a saved search; 1 if the saved array is missing or is not a positive number."""
+    unit = arrays.get(COST_UNIT)
+    if not _finite(unit) or unit.shape != () or not float(unit) > 0:
+        return 1.0
+    return float(unit)
 
 
 def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:

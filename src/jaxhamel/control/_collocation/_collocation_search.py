@@ -25,7 +25,8 @@ from jaxhamel.control._certificate._endings import (
 )
 from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._checks._collocation import check_fits
-from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays
+from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays, unit_of
+from jaxhamel.control._collocation._cost_unit import Scaling, Solution, first_unit, in_unit
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -90,6 +91,9 @@ class CollocationSearch(AbstractSearch):
             (problem.q0, problem.u0), problem.ts[-1],
         )  # fmt: skip
         begin = start(self.transcription, w, self.barrier)
+        unit = first_unit(self.transcription, w) if saved is None else unit_of(saved)
+        self.transcription = in_unit(self.transcription, unit)
+        self.scaling = Scaling()
         self.first: CollocationPoint = w
         self.may_bend = saved is None
         self.state: SearchState = begin
@@ -114,9 +118,9 @@ class CollocationSearch(AbstractSearch):
         During the elastic phase, or on a coarse mesh, the arrays are those of the iterate at which that phase began.
         """
         if self.fine is not None:
-            return to_arrays(self.fine[0].shares, self.fine[1])
-        shares = self.transcription.shares
-        return to_arrays(shares, self.state if self.elastic is None else self.before_elastic)
+            return to_arrays(*self.fine)
+        state = self.state if self.elastic is None else self.before_elastic
+        return to_arrays(self.transcription, state)
 
     def advance(self) -> None:
         left = self.iterations - len(self.rows)
@@ -128,22 +132,23 @@ class CollocationSearch(AbstractSearch):
         table = [np.asarray(x)[: int(count)] for x in rows]
         if len(self.rows) > self.since:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
+        table[0] = self.cost_unit * table[0]
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
         self._change_phase()
 
     def look_at_start(self) -> None:
-        cost, residuals = evaluated(self.transcription, self.state.w)
-        nan, none, violation = float("nan"), 0.0, float(residuals.largest())
+        scaled, residuals = evaluated(self.transcription, self.state.w)
+        cost, nan, none = self.cost_unit * float(scaled), float("nan"), 0.0
         self.note(
-            cost=float(cost), gradient_norm=nan, violation=violation, barrier=float(self.barrier), step=none,
+            cost=cost, gradient_norm=nan, violation=float(residuals.largest()), barrier=float(self.barrier), step=none,
         )  # fmt: skip
 
     def _change_phase(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
-        if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
+        if self._gives_up_unit() or self._tightens() or self._refines() or self._changes_unit():
             return
-        if self._bends():
+        if self._starts_anew() or self._leaves_coarse_mesh() or self._bends():
             return
         if (
             self.elastic is None
@@ -236,6 +241,29 @@ class CollocationSearch(AbstractSearch):
         self._go_on(state)
         return True
 
+    def _changes_unit(self) -> bool:
+        """Goes on in a smaller unit of the cost if the solution asks for it; returns whether it does."""
+        if not self._is_solved():
+            return False
+        found = Solution(self.transcription, self.tight, self.state)
+        return self._takes(self.scaling.changed(found, len(self.rows)))
+
+    def _gives_up_unit(self) -> bool:
+        """Returns to the solution in the unit before if there is none in the smaller one; returns whether it does."""
+        return self._takes(self.scaling.given_up(self.state, len(self.rows)))
+
+    def _takes(self, found: Solution | None) -> bool:
+        """Continues from `found`, with the same compiled program; returns whether it is not None."""
+        if found is None:
+            return False
+        self.transcription, self.tight, self.state = found
+        return True
+
+    @property
+    def cost_unit(self) -> float:
+        """The number by which the search divides all costs."""
+        return float(self.transcription.cost_unit)
+
     def _is_solved(self) -> bool:
         """Whether the problem itself, on the method's mesh, is solved."""
         return self.elastic is None and self.fine is None and bool(self.state.done)
@@ -252,7 +280,9 @@ class CollocationSearch(AbstractSearch):
         )
         whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # such steps lower the cost
         costs = [row["cost"] for row in rows[-SLOW_ITERATIONS:]]
-        stays = max(costs) - min(costs) <= 1e-6 * (1 + abs(costs[-1]))  # unless it has settled
+        stays = max(costs) - min(costs) <= 1e-6 * (
+            self.cost_unit + abs(costs[-1])
+        )  # unless it has settled
         slow = slow and (stays or sum(whole) < SLOW_ITERATIONS // 2)
         return far and (slow or int(self.state.stuck) >= STUCK)
 
@@ -315,7 +345,7 @@ class CollocationSearch(AbstractSearch):
         begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
         trajectory, departs = replayed(begun, control, ts, states, certificate.transcription_error)
         result = report(
-            begun, control, float(evaluated(self.transcription, w)[0]),
+            begun, control, self.cost_unit * float(evaluated(self.transcription, w)[0]),
             row["gradient_norm"], self.history, self.began, *ending, trajectory,
         )  # fmt: skip
         return result._replace(

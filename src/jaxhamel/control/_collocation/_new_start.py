@@ -38,7 +38,7 @@ def coarser(problem: ControlProblem, transcription: Transcription) -> Transcript
     if transcription.shares.shape[0] - 1 < 2 * COARSE:
         return transcription
     shares = jnp.linspace(0.0, 1.0, COARSE + 1, dtype=transcription.shares.dtype)
-    return transcribe(problem, transcription.rule, shares)
+    return transcribe(problem, transcription.rule, shares, transcription.cost_unit)
 
 
 def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:

@@ -44,9 +44,15 @@ def shares_of(problem: ControlProblem, intervals: int | None) -> Float[Array, " 
 
 
 def transcribe(
-    problem: ControlProblem, rule: PointRule, shares: Float[Array, " N+1"]
+    problem: ControlProblem,
+    rule: PointRule,
+    shares: Float[Array, " N+1"],
+    cost_unit: Scalar | float = 1.0,
 ) -> Transcription:
-    """Transcribes a problem on a mesh; `shares` are the mesh times as fractions of the duration, from 0 to 1."""
+    """Transcribes a problem on a mesh; `shares` are the mesh times as fractions of the duration, from 0 to 1.
+
+    `cost_unit`: the number by which the costs are divided.
+    """
     check_has_value_only(problem.system)
     ts = problem.ts
     duration = ts[-1] - ts[0]
@@ -66,7 +72,8 @@ def transcribe(
 
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
-        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free), free_start, designs,
+        everywhere(lower), everywhere(upper), p_lower, p_upper, jnp.asarray(cost_unit, shares.dtype), rule, m, bool(free),
+        free_start, designs,
     )  # fmt: skip
 
 

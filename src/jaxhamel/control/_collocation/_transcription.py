@@ -58,7 +58,10 @@ class Interval(NamedTuple):
 
 
 class Transcription(eqx.Module):
-    """A problem on a mesh; `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`."""
+    """A problem on a mesh; all costs are divided by `cost_unit`.
+
+    `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
+    """
 
     system: System
     costs: tuple[Any, ...]
@@ -71,6 +74,7 @@ class Transcription(eqx.Module):
     upper: Float[Array, "N 1 r"]
     p_lower: Float[Array, " p"]
     p_upper: Float[Array, " p"]
+    cost_unit: Scalar
     rule: PointRule = eqx.field(static=True)
     n_controls: int = eqx.field(static=True)
     free_time: bool = eqx.field(static=True)
@@ -148,14 +152,14 @@ class Transcription(eqx.Module):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """(the rate h f, the cost h w (½|r|² + value)) at a collocation point."""
+        """(the rate h f, the cost h w (½|r|² + value) / cost_unit) at a collocation point."""
         rate, r, value, h = self.stage_terms(interval, share, y)
-        return rate, h * weight * (0.5 * jnp.sum(r * r) + value)
+        return rate, h * weight * (0.5 * jnp.sum(r * r) + value) / self.cost_unit
 
     def stage_terms(
         self, interval: Interval, share: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Float[Array, " k"], Scalar, Scalar]:
-        """(h f, r, value, h) at a collocation point: residuals r and value of the running costs."""
+        """(h f, r, value, h) at a collocation point: residuals r and value of the running costs, undivided."""
         at, xi, h = self.place(interval, share, y)
         value = total(RunningCost, self.costs, *at) + jnp.zeros((), y.dtype)
         return h * self._rate(at, xi), running_residual(self.costs, *at), value, h
@@ -185,18 +189,19 @@ class Transcription(eqx.Module):
     def first(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r1"], Scalar]:
-        """The conditions and the cost at the first time, y = (c_0, p)."""
+        """The conditions and the cost, in its unit, at the first time, y = (c_0, p)."""
         c, p = self._controls(y)
         length = self.shares[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
         at = (self.designed(p), self.t0, *self.begun(w, p), control)
         value = total(InitialCost, self.costs, *at)
-        return constraint_residual(self.constraints, False, *at), value + jnp.zeros((), y.dtype)
+        cost = (value + jnp.zeros((), y.dtype)) / self.cost_unit
+        return constraint_residual(self.constraints, False, *at), cost
 
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r2"], Scalar]:
-        """The conditions and ½|r_end|² at the last time, y = (x_N, c_{N−1}, p)."""
+        """The conditions and the cost, in its unit, at the last time, y = (x_N, c_{N−1}, p)."""
         d = self.size
         c, p = self._controls(y[d:])
         n = self.system.space.dim
@@ -210,7 +215,7 @@ class Transcription(eqx.Module):
         links = [x for x in self.constraints if isinstance(x, AbstractBoundaryConditions)]
         conditions += [x.between(at[0], self.begun(w, p), (q, u)) for x in links]
         values = total(FinalCost, self.costs, *at)
-        return jnp.concatenate(conditions), 0.5 * jnp.sum(r * r) + values
+        return jnp.concatenate(conditions), (0.5 * jnp.sum(r * r) + values) / self.cost_unit
 
     def _controls(self, y: Float[Array, " y"]) -> tuple[Float[Array, "s m"], Float[Array, " p"]]:
         s, m = len(self.rule.points), self.n_controls

@@ -16,7 +16,10 @@ from jaxhamel.control._problem._problem import ControlProblem
 def lagrangian(
     problem: ControlProblem, found: Transcription, w: CollocationPoint, duals: Duals
 ) -> Scalar:
-    """L = J + Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state."""
+    """L = J + Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state.
+
+    J and the multipliers are divided by the cost unit of `found`.
+    """
     transcription, (cost, residuals) = _of(problem, found, w)
     return cost + _times(duals, transcription, residuals)
 
@@ -30,7 +33,7 @@ def constraints_times(
 
 
 def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
-    transcription = transcribe(problem, found.rule, found.shares)
+    transcription = transcribe(problem, found.rule, found.shares, found.cost_unit)
     return transcription, evaluate(transcription, begun_at(problem, transcription, w))
 
 

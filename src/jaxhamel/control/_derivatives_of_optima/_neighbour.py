@@ -57,7 +57,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     """
     check_has_optimum(result)
     found, w, duals = jax.lax.stop_gradient(result.optimum)
-    transcription = transcribe(problem, found.rule, found.shares)
+    transcription = transcribe(problem, found.rule, found.shares, found.cost_unit)
     w = begun_at(problem, transcription, w)
     parts = _with_constant_matrix(transcription, w, duals)
     _, residuals = evaluate(transcription, w)
@@ -75,7 +75,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     new = moved(w, direction(*at), jnp.ones_like(zero))
     ts = transcription.times(new.p)
     control = PiecewisePolynomial(ts, new.c, found.rule.points)
-    cost = evaluate(transcription, new)[0]
+    cost = found.cost_unit * evaluate(transcription, new)[0]
     return NeighbouringOptimum(cost, ts, transcription.states(new), control, new.p)
 
 

@@ -50,7 +50,10 @@ def sensitivity(result: Any) -> ControlProblem:
 
 @compiled_with(QUICK)
 def _gradient(problem, transcription: Transcription, w: CollocationPoint, duals: Duals) -> Any:
-    return eqx.filter_grad(lambda problem: lagrangian(problem, transcription, w, duals))(problem)
+    def of_problem(problem):
+        return transcription.cost_unit * lagrangian(problem, transcription, w, duals)
+
+    return eqx.filter_grad(of_problem)(problem)
 
 
 @compiled_with(QUICK)
@@ -62,8 +65,9 @@ def costates_of(
     The multipliers belong to the coordinates (ξ, u) about the bases. The bases are the nodes, except for the first one if
     the initial state is free; there λ_0 = (∂ξ/∂δ_q)ᵀ multiplier.
     """
+    costates = transcription.cost_unit * duals.costates
     if not transcription.free_start:
-        return duals.costates
+        return costates
     space, n = transcription.system.space, transcription.system.space.dim
     base, (q, _) = along(w.q, 0), transcription.begun(w, w.p)
 
@@ -71,4 +75,4 @@ def costates_of(
         return space.local(base, space.retract(q, delta))
 
     _, pulled = jax.vjp(of_node, jnp.zeros(n, w.x.dtype))
-    return duals.costates.at[0, :n].set(pulled(duals.costates[0, :n])[0])
+    return costates.at[0, :n].set(pulled(costates[0, :n])[0])

@@ -131,7 +131,8 @@ def first_nodes(first: Result) -> ExtremalNodes:
     points, at = (np.asarray(x.points) for x in (transcription.rule, RECORDED))
     c = jnp.einsum("kj,ijm->ikm", jnp.asarray(lagrange(points, at), w.c.dtype), w.c)
     q, u = first.states
-    return ExtremalNodes(q, u, first.costates, duals.conditions, first.ts[-1], c)
+    conditions = transcription.cost_unit * duals.conditions
+    return ExtremalNodes(q, u, first.costates, conditions, first.ts[-1], c)
 
 
 class ExtremalSearch(AbstractSearch):

@@ -56,11 +56,11 @@ def _point(
 
 
 def _values(transcription: Transcription, at: Any, y: Float[Array, " y"]) -> Any:
-    """((h f, limits), r, h w, value of the scalar costs) at a collocation point."""
+    """((h f, limits), r, h w / cost_unit, value of the scalar costs) at a collocation point."""
     interval, share, weight = at
     rate, r, value, h = transcription.stage_terms(interval, share, y)
     limits = transcription.limit(interval, share, y)
-    return jnp.concatenate([rate, limits]), r, h * weight, value
+    return jnp.concatenate([rate, limits]), r, h * weight / transcription.cost_unit, value
 
 
 def _end(transcription: Transcription, interval: Interval, X: Float[Array, "s d"]) -> Derivatives:

@@ -161,7 +161,11 @@ class _SparseProgram:
 
     def _note(self, mode, k, cost, violation, stationarity, mu, norm, shift, dual, step, trials):
         self.search.note(
-            cost=cost, gradient_norm=stationarity, violation=violation, barrier=mu, step=step
+            cost=self.search.cost_unit * cost,
+            gradient_norm=stationarity,
+            violation=violation,
+            barrier=mu,
+            step=step,
         )
         return True
 

@@ -137,7 +137,9 @@ class ManyStarts:
 
     def optima(self) -> Optima:
         """The distinct optima of the searches that have converged."""
-        return optima_of(np.asarray(self.states.cost), self._converged())
+        unit = float(self.transcription.cost_unit)
+        optima = optima_of(np.asarray(self.states.cost), self._converged())
+        return optima._replace(found=tuple((unit * cost, count) for cost, count in optima.found))
 
     def best(self) -> SearchState:
         """The converged state of least cost or, if no search has converged, the state of least violation."""

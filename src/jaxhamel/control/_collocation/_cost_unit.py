@@ -1,0 +1,102 @@
+"""The unit of a search's cost: the search divides all costs by it, so that they are neither small nor large beside 1.
+
+The tolerances of the search and its last barrier parameter are numbers near zero, which a small cost would not exceed. The
+first unit is found from the costs of the guess. Where the cost of the solution is small in this unit, or the barrier of the
+limits raises it by too much, the search goes on from the solution in a smaller unit. All units are powers of two, so that
+dividing by them causes no rounding.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._certificate._cost_error import barrier_gap
+from jaxhamel.control._certificate._violation import evaluated
+from jaxhamel.control._collocation._start import bent
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._interior_point import STUCK
+from jaxhamel.control._interior_point._state import SearchState, resumed
+
+LEAST, LARGEST = 0.1, 1e6  # costs of the guess that are not scaled
+SMALL = 1e-2  # a cost of the solution below this, in its unit, is scaled again
+LARGEST_SHARE = 1e-8  # of the barrier in the cost of the solution; in single precision 1e-3
+LEAST_FACTOR = 2.0**-40  # the least ratio of a unit to the one before
+CHANGES = 2  # the largest number of changes of the unit at solutions
+PATIENCE = 30  # iterations after a change; a search that needs more returns to the unit before
+
+
+class Solution(NamedTuple):
+    """The solution in one unit: the transcription with its own bounds, the one of the search, and the state."""
+
+    transcription: Transcription
+    tight: Transcription
+    state: SearchState
+
+
+class Scaling:
+    """The changes of one search's cost unit at its solutions."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.before: Solution | None = None  # the solution at the last change of the unit
+        self.since = 0  # the iteration of this change
+
+    def changed(self, found: Solution, iteration: int) -> Solution | None:
+        """The solution in a smaller unit, from which the search goes on; None if its unit is good, or was changed often."""
+        factor = smaller_by(found.tight, found.state)
+        if factor == 1.0 or self.changes >= CHANGES:
+            self.before = None
+            return None
+        self.changes += 1
+        self.before, self.since = found, iteration
+        return Solution(
+            in_unit(found.transcription, factor),
+            in_unit(found.tight, factor),
+            magnified(found.state, jnp.asarray(1.0 / factor, found.state.mu.dtype)),
+        )
+
+    def given_up(self, state: SearchState, iteration: int) -> Solution | None:
+        """The solution in the unit before, if the search comes to no end in the smaller one; otherwise None."""
+        ends = int(state.stuck) >= STUCK or iteration - self.since >= PATIENCE
+        if self.before is None or bool(state.done) or not ends:
+            return None
+        found, self.before, self.changes = self.before, None, CHANGES
+        return found._replace(state=resumed(found.state))
+
+
+def first_unit(transcription: Transcription, w: CollocationPoint) -> float:
+    """The unit for a search from the guess `w`: 1 if the cost is of moderate size there or with bent controls."""
+    costs = [float(evaluated(transcription, x)[0]) for x in (w, bent(transcription, w))]
+    size = max((abs(x) for x in costs if np.isfinite(x)), default=1.0)
+    return 1.0 if size == 0 or LEAST <= size <= LARGEST else _power_of_two(size)
+
+
+def smaller_by(transcription: Transcription, state: SearchState) -> float:
+    """The factor, at most 1, by which the unit should become smaller at a solution."""
+    cost = abs(float(state.cost))
+    if cost == 0 or not np.isfinite(cost):
+        return 1.0
+    share = barrier_gap(transcription, state.w, state.duals) / cost
+    most = LARGEST_SHARE if state.mu.dtype == jnp.float64 else 1e-3
+    factor = min(cost if cost < SMALL else 1.0, 0.5 * most / share if share > most else 1.0)
+    return 1.0 if factor == 1.0 else max(_power_of_two(factor), LEAST_FACTOR)
+
+
+def _power_of_two(size: float) -> float:
+    return float(2.0 ** np.round(np.log2(size)))
+
+
+def in_unit(transcription: Transcription, factor: float) -> Transcription:
+    """The transcription with its cost unit times `factor`."""
+    return eqx.tree_at(lambda t: t.cost_unit, transcription, factor * transcription.cost_unit)
+
+
+@compiled_with(QUICK)
+def magnified(state: SearchState, by: jax.Array) -> SearchState:
+    """The state from which the search goes on if its cost is `by` times as large: so are its multipliers and μ."""
+    duals = jax.tree.map(lambda x: by * x, state.duals)
+    return resumed(state._replace(duals=duals, mu=by * state.mu, cost=by * state.cost))

@@ -1,0 +1,61 @@
+"""The unit of a search's cost: powers of two, by the cost of a solution and by the barrier's share in it."""
+
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel.control._certificate._cost_error import is_determined
+from jaxhamel.control._collocation import _cost_unit
+from jaxhamel.control._collocation._cost_unit import (
+    CHANGES,
+    PATIENCE,
+    Scaling,
+    Solution,
+    smaller_by,
+)
+
+
+def solution(cost, gap):
+    """A state with one limit, 0 ≤ s, whose slack is 1 and whose multiplier is `gap`."""
+    transcription = SimpleNamespace(lower=np.zeros((1, 1, 1)), upper=np.full((1, 1, 1), np.inf))
+    w = SimpleNamespace(slack=np.ones((1, 1, 1)))
+    duals = SimpleNamespace(low=np.full((1, 1, 1), gap), high=np.zeros((1, 1, 1)))
+    state = SimpleNamespace(cost=cost, w=w, duals=duals, mu=jnp.zeros(()), stuck=0, done=False)
+    return Solution(transcription, transcription, state)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("cost", "gap", "factor"),
+    [
+        (-3.0, 2e-8, 1.0),  # the barrier's share is below 1e-8
+        (0.0, 1e-3, 1.0),  # a cost of zero has no size
+        (2.0**-10, 0.0, 2.0**-10),
+        (0.5, 0.5 * 2.0**-7, 0.5 * 2.0 ** np.round(np.log2(1e-8 * 2**7))),
+        (1e-30, 0.0, 2.0**-40),
+    ],
+)
+def test_by_which_factor_the_unit_becomes_smaller(cost, gap, factor):
+    found = solution(cost, gap)
+    assert smaller_by(found.tight, found.state) == factor
+
+
+def test_a_search_without_an_end_returns_to_the_unit_before(monkeypatch):
+    monkeypatch.setattr(_cost_unit, "in_unit", lambda transcription, factor: transcription)
+    monkeypatch.setattr(_cost_unit, "magnified", lambda state, by: state)
+    monkeypatch.setattr(_cost_unit, "resumed", lambda state: state)
+    scaling, found = Scaling(), solution(1e-4, 0.0)
+    assert scaling.changed(found, 7) is not None
+    assert scaling.given_up(found.state, 7 + PATIENCE - 1) is None
+    assert scaling.given_up(found.state, 7 + PATIENCE) == found
+    assert scaling.changes == CHANGES
+    assert scaling.changed(found, 50) is None  # not again
+
+
+@pytest.mark.parametrize(
+    ("gap", "cost", "known"), [(1e-7, -1.0, True), (1e-5, 1.0, False), (1e-9, 1e-10, True)]
+)
+def test_costs_that_the_barrier_leaves_open(gap, cost, known):
+    """A cost below the barrier's effect counts as 0."""
+    assert is_determined(gap, cost, 1e-6) == known
