@@ -104,12 +104,10 @@ def test_bryson_denham(tmp_path):
     assert "barrier" not in certificate_of(tiny).words
     np.testing.assert_allclose(tiny.cost, 1e-8 * result.cost, rtol=2e-8)
     np.testing.assert_allclose(tiny.states[0], result.states[0], atol=1e-6)
-    np.testing.assert_allclose(tiny.costates, 1e-8 * result.costates, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(tiny.costates, 1e-8 * result.costates, rtol=0, atol=1e-10)
     slopes = [control.sensitivity(x) for x in (result, tiny)]
     by_limit = [float(x.constraints[1].upper) for x in slopes]
     np.testing.assert_allclose(by_limit, [-36.0, -36e-8], rtol=1e-3)  # d(4/9ℓ)/dℓ
-    near = [control.neighbouring(x.problem, x).cost for x in (result, tiny)]
-    np.testing.assert_allclose(near, [result.cost, tiny.cost], rtol=1e-7)
 
 
 class EndTime(control.AbstractCost):
@@ -256,14 +254,20 @@ def test_guess_from_another_state():
 
 
 def test_derivatives_of_the_optimum_itself():
-    """f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³) and J = 6 m² d² of the cart, by mass and target through the solve."""
-    problem = least_energy(system=Cart(jnp.array(1.3)))
+    """f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³), J = 6 w m² d² of the cart, by mass and target through the solve.
+
+    The limit does not bind.
+    """
+    far, w = control.PathLimit(height, upper=9.0), 1e-6
+    ends = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), far)
+    cart = Cart(jnp.array(1.3))
+    problem = least_energy(system=cart, constraints=ends, costs=(control.ControlEnergy(w),))
     result = control.solve(problem, control.Collocation(intervals=3, degree=3))
 
     def optimum(mass, target):
         selected = lambda p: (p.system.mass, p.constraints[0].q)
         near = control.neighbouring(eqx.tree_at(selected, problem, (mass, target[None])), result)
-        return jnp.stack([near.control(0.25)[0], near.states[0][1, 0], near.cost])
+        return jnp.stack([near.control(0.25)[0], near.states[0][1, 0], near.cost / w])
 
     by_mass, by_target = jax.jit(jax.jacrev(optimum, (0, 1)))(jnp.array(1.3), jnp.array(1.0))
     x = 3 / 9 - 2 / 27  # at t = 1/3

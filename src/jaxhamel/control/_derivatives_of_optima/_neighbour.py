@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -56,7 +57,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     Source: Fiacco 1983, theorem 3.2.2.
     """
     check_has_optimum(result)
-    found, w, duals = jax.lax.stop_gradient(result.optimum)
+    found, w, duals = _constant(result.optimum)
     transcription = transcribe(problem, found.rule, found.shares, found.cost_unit)
     w = begun_at(problem, transcription, w)
     parts = _with_constant_matrix(transcription, w, duals)
@@ -84,7 +85,7 @@ def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, dua
 
     d(K⁻¹ F) = K⁻¹ dF where F = 0: no derivative of K, of third order in the equations of motion, is needed.
     """
-    parts = parts_of(*jax.lax.stop_gradient((transcription, w, duals)))
+    parts = parts_of(*_constant((transcription, w, duals)))
     slopes = lagrangian_gradients(transcription, w, duals)
     return Parts(
         *(
@@ -92,6 +93,11 @@ def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, dua
             for part, slope in zip(parts, slopes, strict=True)
         )
     )
+
+
+def _constant(tree: Any) -> Any:
+    """The tree with derivatives of zero; leaves that are no arrays, such as the functions of limits, stay."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
