@@ -74,6 +74,10 @@ def test_double_integrator_between_the_times_of_the_plan():
     told = unstable(held(0.0, 20.0, T))  # 1 − r T = −1.5
     assert "the loop is unstable" in told
     assert "multiplier of a period 1.5, at t = 0 s" in told
+    assert "Shorten `feedback.period`" in told
+    late, slow = held(0.0, 20.0, T), held(-4.0, 0.0, T)
+    assert "times: shorten `feedback.delay`" in unstable(late, found)
+    assert "times, too: shorten `feedback.period`" in unstable(late, slow)
     assert "\n" not in told
     slow = np.ones((len(TS), 1, 1)) * TS[:, None, None], *np.zeros((2, len(TS), 1, 1))
     grown = loop_growth(Sampled(regulator(*slow), T)).growth[

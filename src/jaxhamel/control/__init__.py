@@ -96,9 +96,6 @@ from jaxhamel.control._loop._estimators._moving_horizon import (
     MovingHorizonEstimator as MovingHorizonEstimator,
 )
 from jaxhamel.control._loop._estimators._moving_horizon import MovingWindow as MovingWindow
-from jaxhamel.control._loop._growth import LoopGrowth as LoopGrowth
-from jaxhamel.control._loop._growth import loop_growth as loop_growth
-from jaxhamel.control._loop._multipliers import loop_multipliers as loop_multipliers
 from jaxhamel.control._loop._on_time import OnTime as OnTime
 from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of
@@ -111,6 +108,11 @@ from jaxhamel.control._loop._regulator import regulate as regulate
 from jaxhamel.control._loop._sampled import Held as Held
 from jaxhamel.control._loop._sampled import Sampled as Sampled
 from jaxhamel.control._loop._sampled import Sensors as Sensors
+from jaxhamel.control._loop._stability._growth import LoopGrowth as LoopGrowth
+from jaxhamel.control._loop._stability._growth import loop_growth as loop_growth
+from jaxhamel.control._loop._stability._loop_stability import LoopStability as LoopStability
+from jaxhamel.control._loop._stability._loop_stability import loop_stability as loop_stability
+from jaxhamel.control._loop._stability._multipliers import loop_multipliers as loop_multipliers
 from jaxhamel.control._loop._state_sensors import StateSensors as StateSensors
 from jaxhamel.control._loop._tail import tail_mean as tail_mean
 from jaxhamel.control._loop._train import Training as Training

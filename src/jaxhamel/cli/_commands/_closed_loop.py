@@ -1,5 +1,7 @@
 """The closed loop of `control`: simulates many robots about the plan, with feedback and without."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -94,7 +96,7 @@ def closed_about(
     except ScenarioError as error:  # the result of the search is written in any case
         terminal.say(f"{scenario.name}: the loop is not closed: {error}")
         return outcome, [], None
-    if words := unstable(found.growth):
+    if words := unstable(found.growth, found.prompt):
         terminal.say(f"{scenario.name}: {words}")
     return with_loop(outcome, found, seed), charts_of(found), found.shown
 
@@ -170,9 +172,12 @@ def _closed(
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
     unit = "m, rad" if charted else "m"
     labels = ("x", "y") if point is None else point.labels
-    growth = loop_growth(controller_of(scenario, law))
+    controller = controller_of(scenario, law)
+    growth, prompt = loop_growth(controller), None
+    if controller.delay:
+        prompt = loop_growth(dataclasses.replace(controller, delay=0))
     return ClosedLoop(
-        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth, policy, regulated
+        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth, prompt, policy, regulated
     )  # fmt: skip
 
 

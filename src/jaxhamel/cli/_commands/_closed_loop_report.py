@@ -38,7 +38,8 @@ class ClosedLoop(NamedTuple):
     - `shown`: the motion of the robot of median error.
     - `path`: the path of the task or of the planned motion, `(K, d)`, or None; `labels`: the names of its axes.
     - `coordinates`: the coordinates of all robots over time, for a task without a path, else None.
-    - `growth`: the growth of small deviations from the plan, under the regulator.
+    - `growth`: the growth of small deviations from the plan, under the regulator; `prompt`: without its delay, None if
+      it has none.
     - `policy`: the trained policy of `closed`, or None; `regulated`: the same robots under its regulator alone.
     """
 
@@ -52,6 +53,7 @@ class ClosedLoop(NamedTuple):
     labels: tuple[str, str]
     coordinates: HeldCoordinates | None
     growth: LoopGrowth
+    prompt: LoopGrowth | None = None
     policy: TrainedPolicy | None = None
     regulated: LoopMeasures | None = None
 
@@ -75,16 +77,29 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
     }
 
 
-def unstable(found: LoopGrowth) -> str:
-    """A sentence on the instability if small deviations grow by `UNSTABLE` or more along the plan; else an empty text."""
+def unstable(found: LoopGrowth, prompt: LoopGrowth | None = None) -> str:
+    """A sentence on the instability if small deviations grow by `UNSTABLE` or more along the plan; else an empty text.
+
+    `prompt`: the growth without the delay, which says whether the delay is the reason.
+    """
     growth, worst = float(found.growth[-1]), int(np.argmax(found.multipliers))
     if growth < UNSTABLE:
         return ""
     return (
         f"the loop is unstable: by the end of the plan small deviations grow {growth:.2g} times (linearised); largest "
-        f"multiplier of a period {found.multipliers[worst]:.4g}, at t = {found.ts[worst]:.3g} s. Shorten `feedback.delay` "
-        "or `feedback.period`, or change the weights; larger `feedback.control_weights` make the gains smaller."
+        f"multiplier of a period {found.multipliers[worst]:.4g}, at t = {found.ts[worst]:.3g} s. {_advice(prompt)}"
     )
+
+
+def _advice(prompt: LoopGrowth | None) -> str:
+    """What to change, from the growth without the delay; None if there is no delay."""
+    weights = "change the weights; larger `feedback.control_weights` make the gains smaller."
+    if prompt is None:
+        return f"Shorten `feedback.period`, or {weights}"
+    growth = float(prompt.growth[-1])
+    if growth < UNSTABLE:
+        return f"Without the delay they grow {growth:.2g} times: shorten `feedback.delay`, or {weights}"
+    return f"Without the delay they grow {growth:.2g} times, too: shorten `feedback.period`, or {weights}"
 
 
 def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:

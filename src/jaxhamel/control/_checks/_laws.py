@@ -34,6 +34,15 @@ def check_law(controller) -> None:
         )
 
 
+def check_law_of_loop(law) -> None:
+    """Checks that a law is a `Sampled`, a `Feedback`, or a callable (t, q, u)."""
+    if isinstance(law, type) or not (hasattr(law, "period") or callable_with(law, 3)):
+        raise TypeError(
+            f"`law` is {type_of(law)}; it must be a jaxhamel.control.Sampled, a jaxhamel.Feedback, or a callable pytree "
+            "(t, q, u) -> control."
+        )
+
+
 def has_memory(law) -> bool:
     """Whether a law hands a memory from one sample to the next."""
     return not isinstance(law, type) and hasattr(law, "step") and hasattr(law, "start")

@@ -1,0 +1,130 @@
+"""Stability of a loop about an equilibrium in one sentence: of a law in continuous time, or of a digital controller."""
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Complex
+
+from jaxhamel._typing import Configuration
+from jaxhamel.control._checks._laws import check_law_of_loop, has_memory
+from jaxhamel.control._loop._sampled import Sampled
+from jaxhamel.control._loop._stability._multipliers import loop_multipliers
+from jaxhamel.mechanics import Feedback, System, linearise, modes
+
+SMALL = 1e-6  # a multiplier or an eigenvalue this close to a neutral one counts as neutral
+
+
+class LoopStability(NamedTuple):
+    """Stability of a loop about an equilibrium; `print` it for a sentence.
+
+    - `stable`: whether all deviations die away that a command can change: neutral modes, whose deviations stay constant,
+      are left out, as are those of constraints and symmetries.
+    - `rate`: the rate σ at which the slowest deviation dies away (σ < 0) or the fastest one grows, as exp(σ t) [1/s]; 0 if
+      to first order a deviation that is not neutral keeps its size, as in an undamped oscillation.
+    - `eigenvalues`: λ of the equations of the closed loop [1/s], or with a `Sampled` the multipliers μ of one period, the
+      least stable first; σ = Re λ or log|μ| / T.
+    - `reason`: for an unstable loop the cause, as a sentence; else empty.
+    """
+
+    stable: bool
+    rate: float
+    eigenvalues: Complex[np.ndarray, " m"]
+    reason: str
+
+    def __str__(self) -> str:
+        time = math.log(2) / abs(self.rate) if self.rate else math.inf
+        if self.stable:
+            return f"stable: the slowest deviation halves in {time:.3g} s"
+        if not self.rate:
+            return "marginal: to first order some deviations neither grow nor die away."
+        return f"unstable: small deviations double in {time:.3g} s. {self.reason}"
+
+
+def loop_stability(
+    system: System,
+    q: Configuration,
+    u: ArrayLike,
+    law: Any,
+    *,
+    t: ArrayLike = 0.0,
+    steps: int = 2,
+    route: str | None = None,
+) -> LoopStability:
+    """Whether a loop about an equilibrium (q, u) is stable to first order, how fast deviations grow, and for what reason.
+
+    A digital controller that is unstable is compared with itself without its delay, and with its law in continuous time: the
+    reason is the delay, the period, or the gains themselves.
+
+    **Arguments:**
+
+    - `system`: of any class; `q`, `u`: an equilibrium of the loop.
+    - `law`: a `Sampled` without sensors, a `jaxhamel.Feedback`, or a callable pytree (t, q, u) → control.
+    - `t`: the time [s]; `steps`, `route`: as for `loop_multipliers`, with a `Sampled`.
+
+    **Returns:** a `LoopStability`. Needs concrete values.
+
+    **Raises:** `TypeError` for anything that is no law; with a `Sampled` as `loop_multipliers`.
+    """
+    check_law_of_loop(law)
+    if not isinstance(law, Sampled):
+        return _continuous(system, q, u, law, t)
+    found = _sampled(system, q, u, law, t, steps, route)
+    if found.rate <= 0:
+        return found
+    return found._replace(reason=_reason(system, q, u, law, t, steps, route))
+
+
+def _continuous(system, q, u, law, t) -> LoopStability:
+    law = law if isinstance(law, Feedback) else Feedback(law)
+    q, u = jax.tree.map(jnp.asarray, (q, u))
+    A = linearise(system, t, q, u, law).A
+    found = modes(A)
+    values, size = np.asarray(found.eigenvalues), max(float(jnp.max(jnp.abs(A))), 1.0)
+    neutral = np.asarray(found.zero) | (np.abs(values) < SMALL * size)
+    rate, stable = _rate(np.real(values), neutral, SMALL * size)
+    return LoopStability(stable, rate, values, THE_GAINS if rate > 0 else "")
+
+
+def _sampled(system, q, u, controller: Sampled, t, steps, route) -> LoopStability:
+    values = np.asarray(loop_multipliers(system, q, u, controller, t=t, steps=steps, route=route))
+    period = float(controller.period)
+    with np.errstate(divide="ignore"):
+        rates = np.log(np.abs(values)) / period
+    rate, stable = _rate(rates, np.abs(values - 1) < SMALL, SMALL / period)
+    return LoopStability(stable, rate, values, "")
+
+
+def _rate(rates: np.ndarray, neutral: np.ndarray, small: float) -> tuple[float, bool]:
+    """The largest rate of the modes that are not neutral, 0 where it is within rounding, and whether it is negative."""
+    rate = float(np.max(rates[~neutral], initial=-np.inf))
+    rate = 0.0 if abs(rate) <= small or rate == -np.inf else rate
+    return rate, rate < 0
+
+
+THE_GAINS = "The gains are the reason: without delay and in continuous time they do not hold the equilibrium, either."
+
+
+def _reason(system, q, u, controller: Sampled, t, steps, route) -> str:
+    period, delay = float(controller.period), controller.delay
+    if delay:
+        prompt = _sampled(system, q, u, dataclasses.replace(controller, delay=0), t, steps, route)
+        if prompt.stable:
+            return (
+                f"The delay of {delay * period:.3g} s is the reason: without it the loop is stable. Shorten the delay, or "
+                "make the gains smaller."
+            )
+    if has_memory(controller.law):
+        return (
+            f"It is unstable without delay, too. Change the gains, or the period of {period:.3g} s."
+        )
+    if _continuous(system, q, u, controller.law, t).stable:
+        return (
+            f"The period of {period:.3g} s is the reason: in continuous time the law holds the equilibrium. Shorten the "
+            "period, or make the gains smaller."
+        )
+    return THE_GAINS
