@@ -12,7 +12,7 @@ from scipy.integrate import simpson, solve_ivp
 from jaxhamel import Feedback, Kinematic, MovingParts, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
 from jaxhamel.control._loop._closed_loop import compile_loop
-from jaxhamel.control._loop._periods import _in_lanes
+from jaxhamel.control._loop._periods import _in_lanes, _reverse_mode
 from jaxhamel.control._loop._periods._noise import normal_numbers
 from jaxhamel.ensemble import rollout
 from jaxhamel.mechanics import Constant, ZeroMomentum
@@ -132,17 +132,20 @@ def test_gradient_through_the_loop():
     np.testing.assert_allclose(jax.grad(end)(jnp.asarray(gains)), wanted, atol=1e-7)
 
 
-@pytest.mark.parametrize(("longest", "samples"), [(0, 20), (10**6, 19)])
-def test_gradients_of_an_ensemble(monkeypatch, longest, samples):
-    """By a cart's own start, gains and mass and by the period, all at once and stage by stage, against the recursion."""
-    monkeypatch.setattr(_in_lanes, "LONGEST_PROGRAM", longest)
+@pytest.mark.parametrize(("longest", "samples", "steps"), [(0, 20, 5), (60, 21, 2), (10**6, 19, 1)])
+def test_gradients_of_an_ensemble(monkeypatch, longest, samples, steps):
+    """By a cart's own start, gains and mass and by the period, against the recursion.
+
+    The stages are transposed in a loop over computed states, one after the other from stored states, and all at once.
+    """
+    monkeypatch.setattr(_reverse_mode, "LONGEST_PROGRAM", longest)
     gains, starts = np.array([4.1, 2.3]), np.array([0.83, 0.31])
 
     def end(gains, start, period, mass):
         law = Sampled(Gains(gains), period, delay=1, lower=-1.5, upper=1.5)
         system = eqx.tree_at(lambda cart: cart.mass, CART, mass)
         axes = (None, 0, None, None)
-        many = closed_loop(system, start[:, None], U0, law, samples, steps=1, in_axes=axes)
+        many = closed_loop(system, start[:, None], U0, law, samples, steps=steps, in_axes=axes)
         return jnp.sum(many.q_end[:, 0] ** 2)
 
     def exact(gains, start, period, mass):

@@ -64,44 +64,73 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
 def recomputed_as(function: Callable, other: Callable) -> Callable:
     """`differentiated_as`, with reverse mode that stores the arguments alone and computes `other` again from them."""
 
+    def with_nothing(*arguments):
+        return function(*arguments), ()
+
+    return recomputed_from(with_nothing, lambda arguments, _: other(*arguments))
+
+
+def recomputed_from(function: Callable, other: Callable) -> Callable:
+    """The first result of `function`, with the derivatives of `other`, which has the same values.
+
+    `function`: arguments → (results, more); `other`: (arguments, more) → results. Reverse mode stores the arguments and
+    `more`, and computes `other` again from them. `other` may use `more` for speed alone: nothing is differentiated along it.
+    """
+
     def differentiable(*arguments):
         leaves, structure = jax.tree.flatten(arguments)
-        shapes, of_results = jax.tree.flatten(jax.eval_shape(function, *arguments))
+        shapes = jax.eval_shape(function, *arguments)
+        of_results, of_more = map(jax.tree.structure, shapes)
+        shapes, count = jax.tree.leaves(shapes), of_results.num_leaves
 
-        def of_leaves(which, leaves):
-            return jax.tree.leaves(which(*jax.tree.unflatten(structure, leaves)))
+        def both(*leaves):
+            return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))
 
-        def flat(*leaves):
-            return of_leaves(function, leaves)
+        def results(*leaves):
+            return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves))[0])
 
-        def rule(primals, tangents):
+        def of_both(primals, tangents):
+            values = own_derivative(both, of_both, primals, shapes)
+            kept = [jax.lax.stop_gradient(x) for x in values[count:]]
             active = [i for i, t in enumerate(tangents) if t is not None]
-
-            def at(given):
-                def moving(*values):
-                    filled = list(given)
-                    for i, value in zip(active, values, strict=True):
-                        filled[i] = value
-                    return of_leaves(other, filled)
-
-                return moving, [given[i] for i in active]
-
-            def forward(given, along):
-                moving, x = at(given)
-                return list(jax.jvp(moving, x, along)[1])
-
-            def backward(given, bars):
-                moving, x = at(given)
-                return list(jax.vjp(moving, *x)[1](list(bars)))
-
-            out = own_derivative(flat, rule, primals, shapes)
+            ahead, back = _by_other(other, structure, of_more, active)
             along = [tangents[i] for i in active]
-            ahead, back = (LinearProgram(f, f, f) for f in (forward, backward))
-            return out, linear_map(ahead, back, primals, along, out)
+            rates = linear_map(ahead, back, [*primals, *kept], along, values[:count])
+            return values, [*rates, *[None] * len(kept)]
 
-        return jax.tree.unflatten(of_results, own_derivative(flat, rule, leaves, shapes))
+        def of_results_alone(primals, tangents):
+            values, rates = of_both(primals, tangents)
+            return values[:count], rates[:count]
+
+        found = own_derivative(results, of_results_alone, leaves, shapes[:count])
+        return jax.tree.unflatten(of_results, found)
 
     return differentiable
+
+
+def _by_other(other: Callable, structure, more, active: list[int]) -> list[LinearProgram]:
+    """Forward and reverse mode of `other` with respect to the `active` leaves of its arguments."""
+    count = structure.num_leaves
+
+    def at(given):
+        def moving(*values):
+            filled = list(given[:count])
+            for i, value in zip(active, values, strict=True):
+                filled[i] = value
+            arguments = jax.tree.unflatten(structure, filled)
+            return jax.tree.leaves(other(arguments, jax.tree.unflatten(more, given[count:])))
+
+        return moving, [given[i] for i in active]
+
+    def forward(given, along):
+        moving, x = at(given)
+        return list(jax.jvp(moving, x, along)[1])
+
+    def backward(given, bars):
+        moving, x = at(given)
+        return list(jax.vjp(moving, *x)[1](list(bars)))
+
+    return [LinearProgram(f, f, f) for f in (forward, backward)]
 
 
 def _run(*values, function, rule, out):

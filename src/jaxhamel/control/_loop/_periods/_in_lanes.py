@@ -5,7 +5,8 @@ states and writing it back in each period takes as long as a short motion (docs/
 """
 
 from functools import partial
-from typing import Any, NamedTuple, cast
+from operator import itemgetter
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -13,25 +14,19 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
-from jaxhamel._lanes._derivatives._own_derivative import recomputed_as
 from jaxhamel._lanes._described import is_described
-from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
-    after_period,
-    after_steps,
     begun,
     decided,
-    rate_in_steps,
     sampled_at,
+    through_period,
     trajectory_of,
-    unit,
 )
+from jaxhamel.control._loop._periods._reverse_mode import Motion, differentiable
 from jaxhamel.simulate import Trajectory
-from jaxhamel.simulate._solvers._runge_kutta import RK4
 
 
 class Lane(eqx.Module):
@@ -152,9 +147,8 @@ def _run(
             period = lanes(partial(_in_turn, decide, move), _AXES)
         if controller.estimator is None:
             motion = Motion(state, fixed, plan)
-            parts = partial(_in_turn, decide_all, motion.by_stages)
-            period = recomputed_as(period, partial(_shorter, motion, period, parts))
-        return period(own, columns, at, noise)
+            return differentiable(motion, decide_all, period)(own, columns, at, noise)
+        return period(own, columns, at, noise)[0]
 
     found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), words))
     last, (rows, applied) = found
@@ -172,9 +166,6 @@ def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns |
 
     return lanes(of_one, (None, 0))(words, index)
 
-
-# The transpose of a program has about this many times as many operations as the program.
-TRANSPOSED = 2.2
 
 # lane axes of (a trajectory's own numbers, a loop's numbers, the values that all share at a sample, noise or commands)
 _AXES = (0, 0, None, 0)
@@ -198,58 +189,16 @@ def _decided(
 def _moved(
     plan: Periods, loop: ColumnLayout, fixed: Any, own: Columns, columns: Columns, at: Any, applied: Columns
 ):  # fmt: skip
-    """The numbers of one loop a period after a sample."""
+    """(the numbers of one loop a period after a sample, those of its states before all steps but the first)."""
     lane, *at = eqx.combine(at, fixed)[:3]
     command = jnp.stack(applied)
-    return loop.numbers(after_period(lane.parts(own), loop.entries(columns), at, command, plan))
+    end, before = through_period(lane.parts(own), loop.entries(columns), at, command, plan)
+    each = (jax.tree.map(itemgetter(i), before) for i in range(plan.steps - 1))
+    return loop.numbers(end), tuple(map(loop.numbers, each))
 
 
 def _in_turn(decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None):
-    """(the numbers of loops after a sample and the period that follows it, the commands)."""
+    """((the numbers of loops after a sample and the period that follows it, the commands), `move`'s second result)."""
     columns, applied = decide(own, columns, at, noise)
-    return move(own, columns, at, applied), applied
-
-
-class Motion(NamedTuple):
-    """The motion of a period as functions of one lane's numbers, in parts that are transposed one by one."""
-
-    state: ColumnLayout
-    fixed: Any
-    plan: Periods
-
-    def rate(self, place: Array, y: Columns, own: Columns, at: Any, applied: Columns):
-        """The rate h f of the state y = (q, u) of one trajectory, `place` steps after the sample (see `rate_in_steps`)."""
-        (lane, *at), y = eqx.combine(at, self.fixed)[:3], self.state.entries(y)
-        command = jnp.stack(applied)
-        rates = rate_in_steps(lane.parts(own), at, command, self.plan, place, y)
-        return self.state.numbers(rates)
-
-    def unit(self, y: Columns, own: Columns, at: Any):
-        """The state of one trajectory, its quaternions normalised."""
-        lane = eqx.combine(at, self.fixed)[0]
-        return self.state.numbers(unit(lane.parts(own), self.state.entries(y)))
-
-    def by_stages(self, own: Columns, columns: Columns, at: Any, applied: Columns) -> Columns:
-        """The numbers of all lanes a period after a sample, by a loop over steps and stages."""
-        of_stage, of_end = lanes(self.rate, (None, 0, 0, None, 0)), lanes(self.unit, (0, 0, None))
-
-        def rate(place, y):
-            return of_stage(place, y, own, at, applied)
-
-        y, dtype = tuple(columns[: self.state.size]), columns[0].dtype
-        y = after_steps(rate, lambda y: of_end(y, own, at), y, dtype, self.plan)
-        return (*y, *columns[self.state.size :])
-
-    def is_short(self, own: Columns, columns: Columns, at: Any) -> bool:
-        """Whether all stages of a period, transposed, fit into one loop."""
-        y = columns[: self.state.size]
-        given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
-        length = estimated_operations(self.rate, (False, True, True, False, True), *given)
-        return 0 < len(RK4.b) * self.plan.steps * TRANSPOSED * length <= LONGEST_PROGRAM
-
-
-def _shorter(
-    motion: Motion, period, parts, own: Columns, columns: Columns, at: Any, noise: Columns | None
-):
-    """Runs a period as one program if this is short, otherwise by its parts."""
-    return (period if motion.is_short(own, columns, at) else parts)(own, columns, at, noise)
+    end, before = move(own, columns, at, applied)
+    return (end, applied), before

@@ -73,13 +73,18 @@ def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
 
 def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
     """The loop one period after a sample."""
+    return through_period(parts, loop, at, applied, plan)[0]
+
+
+def through_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> tuple[Loop, Any]:
+    """(the loop one period after a sample, the states (q, u) before all steps but the first, along a leading axis)."""
     rate = partial(rate_in_steps, parts, at, applied, plan)
-    (q, u) = after_steps(rate, partial(unit, parts), (loop.q, loop.u), at[0].dtype, plan)
+    (q, u), before = after_steps(rate, partial(unit, parts), (loop.q, loop.u), at[0].dtype, plan)
     (_, _, _, controller), (t0, k) = parts, at
     belief, period = loop.belief, controller.period.astype(t0.dtype)
     if controller.estimator is not None:
         belief = controller.estimator.predict(belief, t0 + k * period, period, Constant(applied))
-    return loop._replace(q=q, u=u, belief=belief)
+    return loop._replace(q=q, u=u, belief=belief), jax.tree.map(lambda x: x[1:], before)
 
 
 def rate_in_steps(parts, at, applied: Array, plan: Periods, place: Scalar, y):
@@ -97,13 +102,16 @@ def unit(parts, y):
 
 
 def after_steps(rate, unit, y, dtype, plan: Periods):
-    """The state y after the RK4 steps of one period; `rate`: (number of steps since the sample, y) → h f."""
+    """(the state y after the RK4 steps of one period, the states before each of them along a leading axis).
+
+    `rate`: (number of steps since the sample, y) → h f.
+    """
     one = jnp.ones((), dtype)
 
-    def advance(y, i):
-        return (unit(looped(rate, RK4, i, one, y)[0]), None)
+    def advance(before, i):
+        return unit(looped(rate, RK4, i, one, before)[0]), before
 
-    return jax.lax.scan(advance, y, jnp.arange(plan.steps).astype(dtype))[0]
+    return jax.lax.scan(advance, y, jnp.arange(plan.steps).astype(dtype))
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:

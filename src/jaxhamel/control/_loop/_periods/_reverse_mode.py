@@ -1,0 +1,111 @@
+"""Reverse mode of one period of an ensemble of closed loops.
+
+It stores the numbers of the loops before each period, and their states before each step of it. A short period is transposed
+as one program, another one step by step: the stages of a step and their transposes are computed one after the other, and
+the vectors that they pass on stay in the cache (docs/performance.md#closed-loops).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxhamel._lanes._columns import ColumnLayout, Columns
+from jaxhamel._lanes._derivatives._own_derivative import recomputed_as, recomputed_from
+from jaxhamel._lanes._derivatives._steps import after_known_steps
+from jaxhamel._lanes._length import estimated_operations
+from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
+from jaxhamel.control._loop._periods._period import Periods, rate_in_steps, unit
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, step
+
+# The transpose of a program has about this many times as many operations as the program.
+TRANSPOSED = 2.2
+
+# The states before the steps of a period are stored up to this many steps, and computed again for more.
+MOST_STORED = 4
+
+
+class Motion(NamedTuple):
+    """The motion of a period, as functions of the vectors of all lanes."""
+
+    state: ColumnLayout
+    fixed: Any
+    plan: Periods
+
+    def rate(self, place: Array, y: Columns, own: Columns, at: Any, applied: Columns) -> Columns:
+        """The rate h f of the state y = (q, u) of one trajectory, `place` steps after the sample (see `rate_in_steps`)."""
+        (lane, *at), y = eqx.combine(at, self.fixed)[:3], self.state.entries(y)
+        command = jnp.stack(applied)
+        rates = rate_in_steps(lane.parts(own), at, command, self.plan, place, y)
+        return self.state.numbers(rates)
+
+    def unit(self, y: Columns, own: Columns, at: Any) -> Columns:
+        """The state of one trajectory, its quaternions normalised."""
+        lane = eqx.combine(at, self.fixed)[0]
+        return self.state.numbers(unit(lane.parts(own), self.state.entries(y)))
+
+    def after(self, own: Columns, columns: Columns, at: Any, applied: Columns, before) -> Columns:
+        """The numbers of all lanes a period after a sample; `before`: their states before all steps but the first."""
+        first = tuple(columns[: self.state.size])
+        advance = self.in_turn if self.is_short(own, columns, at) else self.in_a_loop
+        y = after_known_steps(advance, first, (own, at, applied), (first, *before))
+        return (*y, *columns[self.state.size :])
+
+    def in_turn(self, place: Array, y: Columns, given: tuple) -> Columns:
+        """The states of all lanes after one step, its stages written out one after the other."""
+        own, at, _ = given
+        y = step(self._rate(given), RK4, place, jnp.ones_like(place), y)
+        return lanes(self.unit, (0, 0, None))(y, own, at)
+
+    def in_a_loop(self, place: Array, y: Columns, given: tuple) -> Columns:
+        """The states of all lanes after one step, its stages in a loop, which is compiled in a fourth of the time."""
+        own, at, _ = given
+        y = looped(self._rate(given), RK4, place, jnp.ones_like(place), y)[0]
+        return lanes(self.unit, (0, 0, None))(y, own, at)
+
+    def _rate(self, given: tuple) -> Callable:
+        of_stage = lanes(self.rate, (None, 0, 0, None, 0))
+
+        def rate(place, y):
+            own, at, applied = given
+            return of_stage(place, y, own, at, applied)
+
+        return rate
+
+    def is_short(self, own: Columns, columns: Columns, at: Any, stages: int = 1) -> bool:
+        """Whether this many stages, transposed, fit into one loop."""
+        y = columns[: self.state.size]
+        given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
+        length = estimated_operations(self.rate, (False, True, True, False, True), *given)
+        return 0 < stages * TRANSPOSED * length <= LONGEST_PROGRAM
+
+
+def differentiable(motion: Motion, decide: Callable, period: Callable) -> Callable:
+    """(own, columns, at, noise) → the results of a period in all lanes, with the reverse mode described above.
+
+    **Arguments:** `decide`: (own, columns, at, noise) → (columns after the sample, commands); `period`: the same arguments →
+    (results, the states before all steps but the first).
+    """
+    stored, steps = motion.plan.steps <= MOST_STORED, motion.plan.steps
+
+    def results(*given):
+        return period(*given)[0]
+
+    def with_states(*given):
+        return period(*given) if stored else (results(*given), ())
+
+    def by_steps(given, before):
+        own, columns, at, noise = given
+        before = before if stored else period(*given)[1]
+        columns, applied = decide(own, columns, at, noise)
+        return motion.after(own, columns, at, applied, before), applied
+
+    def chosen(own, columns, at, noise):
+        if motion.is_short(own, columns, at, len(RK4.b) * steps):
+            return recomputed_as(results, results)(own, columns, at, noise)
+        return recomputed_from(with_states, by_steps)(own, columns, at, noise)
+
+    return chosen
