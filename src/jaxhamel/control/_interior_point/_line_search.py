@@ -72,6 +72,7 @@ class Setting(NamedTuple):
 
     - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix; `least`: the
       first regularisation.
+    - `refines`: whether steps are corrected to second order, and multipliers estimated anew after shortened ones.
     """
 
     transcription: Transcription
@@ -81,6 +82,7 @@ class Setting(NamedTuple):
     now: Measure
     penalty: Scalar
     least: Scalar
+    refines: bool = True
 
 
 class Trial(NamedTuple):
@@ -118,7 +120,7 @@ def after_attempts(setting: Setting, a: Attempt) -> tuple[SearchState, Scalar]:
     stuck = jnp.where(estimated, state.stuck, jnp.where(fails, state.stuck + 1, 0))
     known = _choose(a.descends | estimated, state.filter, augmented(state.filter, setting.now))
     known = _choose(fails & ~estimated, emptied(state.filter), known)
-    poor = ~estimated & ((a.shift > state.floor) | (a.alpha < 1.0))
+    poor = setting.refines & ~estimated & ((a.shift > state.floor) | (a.alpha < 1.0))
     w = rebased(transcription, a.w)
     shift = jnp.where(a.shift > setting.least, a.shift, state.shift)
     share = a.alpha / to_boundary(transcription, state.w, a.move, state.mu)
@@ -140,7 +142,11 @@ def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
 
 
 def setting_of(
-    transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
+    transcription: Transcription,
+    state: SearchState,
+    parts: Parts,
+    residuals: Residuals,
+    refines: bool = True,
 ) -> Setting:
     """The data of an iteration, with the violation of the first one in the filter."""
     state = state._replace(filter=begun(state.filter, residuals.norm()))
@@ -149,7 +155,7 @@ def setting_of(
     now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
     penalty = penalty_of(parts)
     least = jnp.maximum(state.floor, state.damping)
-    return Setting(transcription, state, parts, residuals, now, penalty, least)
+    return Setting(transcription, state, parts, residuals, now, penalty, least, refines)
 
 
 def penalty_of(parts: Parts) -> Scalar:
@@ -278,7 +284,7 @@ def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
         & (theta < 0.99 * a.theta)
         & (a.corrections < SECOND_ORDER_CORRECTIONS)
     )
-    return (first | lower) & jnp.isfinite(theta)
+    return setting.refines & (first | lower) & jnp.isfinite(theta)
 
 
 def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoint:

@@ -120,12 +120,13 @@ def _waiting(searches: Searches) -> Int[Array, ""]:
 def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
     """Makes one attempt of a search. An iteration begins with the errors of its iterate, and ends with the step accepted.
 
-    The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory.
+    The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory. Steps are
+    not corrected to second order, and multipliers not estimated anew: each takes a turn (docs/performance.md#many-starts).
     """
     new, parts, residuals = examined(transcription, lane.state, tolerance)
     begins = lane.attempt.over
     state = _chosen(begins, new, lane.state)
-    setting = setting_of(transcription, state, parts, residuals)
+    setting = setting_of(transcription, state, parts, residuals, refines=False)
     attempt = attempted(setting, _chosen(begins, first_attempt(setting), lane.attempt))
     attempt = shortened(setting, attempt)
     after, _ = after_attempts(setting, attempt)
