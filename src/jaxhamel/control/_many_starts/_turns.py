@@ -120,8 +120,9 @@ def _waiting(searches: Searches) -> Int[Array, ""]:
 def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
     """Makes one attempt of a search. An iteration begins with the errors of its iterate, and ends with the step accepted.
 
-    The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory. Steps are
-    not corrected to second order, and multipliers not estimated anew: each takes a turn (docs/performance.md#many-starts).
+    The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory. Steps
+    are not corrected to second order and multipliers not estimated anew, since each would take a turn
+    (docs/performance.md#many-starts).
     """
     new, parts, residuals = examined(transcription, lane.state, tolerance)
     begins = lane.attempt.over
