@@ -177,8 +177,25 @@ def test_long_arrays_stay_arrays():
     """What is a hundred scalars for each operation compiles faster as it is."""
     f = lambda x, s: jnp.sin(x) * s
     assert MARK in hlo(one_lane(f), S, S)
-    long = RNG.normal(size=100)
+    long = RNG.normal(size=150)
     assert MARK not in hlo(one_lane(f), long, long)
+
+
+def test_zeros_of_a_matrix_are_no_terms():
+    """A product with a diagonal matrix is written out; one of the same shape without zeros would take too long."""
+
+    def worth_it(matrix):
+        program = jax.make_jaxpr(lambda x: jnp.asarray(matrix) @ x)(np.ones((120, 40)))
+        return is_worth_it(program, [True])
+
+    assert worth_it(2 * np.eye(120))
+    assert not worth_it(np.full((120, 120), 2.0))
+
+
+def test_a_known_zero_times_an_infinity_is_nan():
+    zero, infinity = jnp.zeros((1, 2)), jnp.array([jnp.inf, 1.0])
+    found = one_lane(lambda x: x + zero @ infinity)(S[:1])
+    np.testing.assert_array_equal(found, [np.nan])
 
 
 class Chain(jaxhamel.System):

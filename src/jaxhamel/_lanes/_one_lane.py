@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.extend.core import jaxpr_as_fun
 
 from jaxhamel._lanes._graph._nodes import Unsupported
@@ -21,10 +23,10 @@ LONGEST_GROWTH = 1.5
 # Programs of up to SHORT scalar operations are written out whatever the ratio: they compile as fast as operations on arrays
 # and run 2 to 40 times as fast. Of these at most SHORT_SINES may stem from functions that take many operations each, such as
 # sines: XLA vectorises these functions in arrays.
-SHORT, SHORT_SINES = 9_000, 2_000
-# To count its operations a function is written out, which takes seconds if its arrays have more numbers than this in all.
-# Such a function is not written out.
-MOST_WORK = 400_000
+SHORT, SHORT_SINES = 9_000, 3_000
+# To count its operations a function is written out, which takes seconds if its arrays have more numbers than this in all,
+# with the terms of matrix products counted too. Such a function is not written out (docs/performance.md#trees-of-fifty-links).
+MOST_WORK = 550_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
 
@@ -68,7 +70,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     equations = list(all_equations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
-    if not all(map(_may_be_written_out, equations)) or _work(equations) > MOST_WORK:
+    if not all(map(_may_be_written_out, equations)) or _work(equations, _known(closed)) > MOST_WORK:
         return False
     try:
         program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True, few=True)
@@ -83,16 +85,25 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     )
 
 
-def _work(equations: list[Any]) -> int:
+def _known(closed) -> dict[int, np.ndarray]:
+    """The constant arrays of a jaxpr, by the identity of their variables."""
+    pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
+    return {id(v): np.asarray(x) for v, x in pairs if not isinstance(x, Tracer)}
+
+
+def _work(equations: list[Any], known: dict[int, np.ndarray]) -> float:
     """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product."""
-    return sum(_terms(e) * sum(v.aval.size for v in e.outvars) for e in equations)
+    return sum(_terms(e, known) * sum(v.aval.size for v in e.outvars) for e in equations)
 
 
-def _terms(equation) -> int:
+def _terms(equation, known: dict[int, np.ndarray]) -> float:
+    """The terms of each number of a result; zeros of a constant matrix are no terms (on average over its rows)."""
     if equation.primitive.name != "dot_general":
         return 1
     (summed, _), _ = equation.params["dimension_numbers"]
-    return math.prod(equation.invars[0].aval.shape[i] for i in summed)
+    terms = math.prod(equation.invars[0].aval.shape[i] for i in summed)
+    matrices = [known[id(v)] for v in equation.invars if id(v) in known]
+    return terms * min((np.count_nonzero(x) / max(x.size, 1) for x in matrices), default=1)
 
 
 def _may_be_written_out(equation) -> bool:

@@ -33,13 +33,25 @@ def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
         if _is_large(graph, shared, own) and _stays(graph):
             return [np.transpose(_block(graph, shared, own, out.dtype), axes).reshape(out.shape)]
     zero = graph.constant(np.zeros((), out.dtype))
+    kept, wanted = _kept(graph, left, right)
     nodes = [
-        _inner(graph, row, column, zero, out.dtype)
-        for rows, columns in zip(left.tolist(), right.tolist(), strict=True)
-        for row in rows
-        for column in columns
+        _inner(graph, left[k, i, terms], right[k, j, terms], zero, out.dtype)
+        for k, i, j in np.ndindex(len(left), left.shape[1], right.shape[1])
+        for terms in [np.flatnonzero(kept[k, i] & wanted[k, j])]
     ]
     return [np.array(nodes, dtype=int).reshape(out.shape)]
+
+
+def _kept(graph: Graph, *matrices: Nodes) -> list[np.ndarray]:
+    """For each matrix, which entries are not known to be zero; all, if a known number is infinite or NaN."""
+    numbers = [[graph.numbers.get(i) for i in x.ravel().tolist()] for x in matrices]
+    known = [x for each in numbers for x in each if x is not None]
+    finite = bool(np.all(np.isfinite(known)))
+    pairs = zip(numbers, matrices, strict=True)
+    return [
+        np.array([not finite or x is None or x != 0 for x in xs], bool).reshape(m.shape)
+        for xs, m in pairs
+    ]
 
 
 def _matrices(x: Nodes, batch, summed) -> Nodes:
@@ -52,8 +64,9 @@ def _matrices(x: Nodes, batch, summed) -> Nodes:
     return ordered.reshape(length(batch), length(free), length(summed))
 
 
-def _inner(graph: Graph, row, column, zero, dtype) -> int:
-    terms = (graph.apply(lax.mul_p, pair, dtype) for pair in zip(row, column, strict=True))
+def _inner(graph: Graph, row: Nodes, column: Nodes, zero: int, dtype) -> int:
+    pairs = zip(row.tolist(), column.tolist(), strict=True)
+    terms = (graph.apply(lax.mul_p, pair, dtype) for pair in pairs)
     return reduce(lambda x, y: graph.apply(lax.add_p, (x, y), dtype), terms, zero)
 
 
