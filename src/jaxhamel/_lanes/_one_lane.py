@@ -25,7 +25,7 @@ LONGEST_GROWTH = 1.5
 # sines: XLA vectorises these functions in arrays.
 SHORT, SHORT_SINES = 9_000, 3_000
 # To count its operations a function is written out, which takes seconds if its arrays have more numbers than this in all,
-# with the terms of matrix products counted too. Such a function is not written out (docs/performance.md#trees-of-fifty-links).
+# counting each term of a matrix product as one. Such a function stays arrays (docs/performance.md#trees-of-fifty-links).
 MOST_WORK = 550_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
