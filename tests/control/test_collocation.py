@@ -7,6 +7,8 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._certificate import _certificate
+from jaxhamel.control._certificate._certificate import transcription_error
 from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
@@ -244,13 +246,26 @@ def test_no_derivative_by_numbers_that_cannot_change_alone():
     np.testing.assert_allclose(by.ts[-1], -18 * mass**2, rtol=1e-9)
 
 
-def test_guess_from_another_state():
-    """A guess that begins elsewhere changes neither the initial state nor the optimum."""
+def test_guess_from_another_state(monkeypatch):
+    """A guess that begins elsewhere changes neither the initial state nor the optimum; its certificate by larger errors."""
     elsewhere = jnp.linspace(0.4, 2.0, 5)[:, None]
     problem = least_energy(system=Cart(jnp.array(1.3)), guess=(elsewhere, 1.0 + elsewhere))
-    result = control.solve(problem, control.Collocation(intervals=3, degree=3))
+    method = control.Collocation(intervals=3, degree=3)
+    result = control.solve(problem, method)
     np.testing.assert_array_equal([result.states[0][0], result.states[1][0]], np.zeros((2, 1)))
     np.testing.assert_allclose(result.cost, 6 * 1.3**2, rtol=1e-12)
+    assert certificate_of(result).holds
+    transcription, w, duals = result.optimum
+    moved = w._replace(x=w.x.at[-1, 0].add(1e-4))  # λ = ∂J/∂q = −12 m²
+    found = transcription_error(transcription, moved, duals.costates)
+    np.testing.assert_allclose(found, [1e-4, 12 * 1.3**2 * 1e-4], rtol=1e-9)
+    most = 1e-6 * (1 + result.cost)
+    for share, holds in ((0.9, True), (1.1, False)):
+        errors = jnp.zeros(()), jnp.asarray(-share * most)
+        monkeypatch.setattr(_certificate, "transcription_error", lambda *_, errors=errors: errors)
+        certificate = certificate_of(control.solve(problem, method))
+        assert certificate.holds == holds
+        assert ("errors of the transcription" in certificate.words) != holds
 
 
 def test_derivatives_of_the_optimum_itself():

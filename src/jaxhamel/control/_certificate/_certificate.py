@@ -74,7 +74,8 @@ def certify(
     errors = [float(x) for x in state.errors]
     stationary = max(errors[0], errors[2])
     violation, worst = worst_violation(original, state.w)
-    error = float(transcription_error(transcription, state.w))
+    found = transcription_error(transcription, state.w, state.duals.costates)
+    error, change = (float(x) for x in found)
     curvature = NOT_EXAMINED if parts is None else second_order(transcription, state, parts)
     if curvature.along is not None and ending.converged:
         kind = kind_along(transcription, state, curvature.along, tolerance)
@@ -85,11 +86,13 @@ def certify(
     bounds = bounds_of(state.mu.dtype)
     is_minimum = curvature.kind in MINIMA
     by = cost_error(transcription, state.w, state.duals) if ending.converged else 0.0
+    off = abs(change) / (1 + abs(float(state.cost))) if ending.converged else 0.0
     passed = (
         stationary <= bounds.stationarity,
         violation <= bounds.violation,
         error <= bounds.transcription,
         by <= bounds.cost,
+        off <= bounds.cost,
     )
     words = [
         _sentence("stationary", "not stationary", stationary, bounds.stationarity),
@@ -102,6 +105,9 @@ def certify(
     if not passed[3]:
         left = ", its change by the violations that are left"
         words.append(_sentence("", "cost not determined", by, bounds.cost, left))
+    if not passed[4]:
+        left = ", its change by the errors of the transcription" + FINER
+        words.append(_sentence("", "cost not determined", off, bounds.cost, left))
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
     if ending.converged and (small := on_small_cost(gap, cost)):
@@ -134,12 +140,18 @@ def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -
 
 
 @compiled_with(QUICK)
-def transcription_error(transcription: Transcription, w: CollocationPoint) -> Scalar:
-    """The largest distance, in the tangent space, between a node and the motion integrated from the node before it."""
+def transcription_error(
+    transcription: Transcription, w: CollocationPoint, costates: Float[Array, "N+1 d"]
+) -> tuple[Scalar, Scalar]:
+    """The largest of the distances e_i, in the tangent space, between a node and the motion integrated from the node before
+    it, and Σ λ_i·e_i, the change of the cost by all of them to first order.
+
+    Where costates are large, as at a cusp of a switching curve, small distances change the cost by much.
+    """
     method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
     system = transcription.designed(w.p)
 
-    def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Scalar:
+    def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Float[Array, " d"]:
         t0, length = transcription.t0 + interval.start * span, interval.length * span
         control = OneInterval(t0, length, c, transcription.rule.points)
 
@@ -154,8 +166,9 @@ def transcription_error(transcription: Transcription, w: CollocationPoint) -> Sc
 
         numbers = jnp.arange(CHECKING_STEPS).astype(length.dtype)
         end, _ = jax.lax.scan(step, state, numbers)
-        return jnp.max(jnp.abs(local(system, after, end)))
+        return local(system, after, end)
 
     states = transcription.states(w)
     ends = along(states, slice(None, -1)), along(states, slice(1, None))
-    return jnp.max(jax.vmap(one)(transcription.intervals(w), *ends, w.c))
+    errors = jax.vmap(one)(transcription.intervals(w), *ends, w.c)
+    return jnp.max(jnp.abs(errors)), jnp.sum(costates[1:] * errors)
