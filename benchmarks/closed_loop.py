@@ -125,8 +125,8 @@ def on_slopes(scenario, result, degrees, seed):
 
     from jaxhamel import MovingParts
     from jaxhamel.cli._closed_loop._loop import regulator_of
-    from jaxhamel.cli._commands._closed_loop import _closed
-    from jaxhamel.cli._commands._closed_loop_report import _numbers
+    from jaxhamel.cli._commands._closed_loop import _closed_and_open_loop
+    from jaxhamel.cli._commands._closed_loop_report import _loop_numbers
     from jaxhamel.control import plan_of
 
     plan = plan_of(result)
@@ -139,8 +139,8 @@ def on_slopes(scenario, result, degrees, seed):
         slope = jnp.array([jnp.tan(jnp.deg2rad(angle)), 0.0])
         problem = eqx.tree_at(lambda p: p.system.slope, result.problem, slope, is_leaf=absent)
         tilted = plan._replace(system=MovingParts(problem.system))
-        found = _closed(scenario, problem, tilted, law, seed)
-        numbers = _numbers(found.closed, found.tolerance)
+        found = _closed_and_open_loop(scenario, problem, tilted, law, seed)
+        numbers = _loop_numbers(found.closed, found.tolerance)
         failed[f"{angle:g}°"] = numbers["failed"]
         print(
             f"| {angle:g}° | {numbers['failed']} of {numbers['trajectories']} | {1e3 * numbers['tracking_rms']:.3g} mm | "

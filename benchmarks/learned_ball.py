@@ -31,7 +31,7 @@ from jaxhamel.cli._closed_loop._loop import (  # noqa: E402
     robots_of,
 )
 from jaxhamel.cli._closed_loop._loop_measured import measured, motions_in  # noqa: E402
-from jaxhamel.cli._commands._closed_loop_report import _numbers  # noqa: E402
+from jaxhamel.cli._commands._closed_loop_report import _loop_numbers  # noqa: E402
 from jaxhamel.cli._objects._task import build_problem  # noqa: E402
 from jaxhamel.cli._scenario._scenario import load  # noqa: E402
 from jaxhamel.control import Sampled, closed_loop, train  # noqa: E402
@@ -170,7 +170,7 @@ class Setting:
     def numbers(self, law, count, seed, samples):
         robots = self.robots(count, seed)
         found = motions_in(self.run(robots, law, samples, seed))
-        return _numbers(measured(self.problem, robots, found, self.law), 0.04)
+        return _loop_numbers(measured(self.problem, robots, found, self.law), 0.04)
 
 
 def window_cost(setting, count, samples, horizon):

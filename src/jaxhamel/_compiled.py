@@ -170,7 +170,7 @@ class _Programs:
 
     def _count(self, given) -> None:
         """Warns of functions that are compiled for many contents, and clears JAX's caches to bound their memory."""
-        for where in filter(None, map(_place, given)):
+        for where in filter(None, map(_place_of_function, given)):
             self.counts[where] += 1
             if self.counts[where] == MANY and where not in _WARNED:
                 _WARNED.add(where)
@@ -202,7 +202,7 @@ _ADVICE = (
 )
 
 
-def _place(function: Any) -> str | None:
+def _place_of_function(function: Any) -> str | None:
     """Text that names a function of the user's with its line, or an object by the user's class; None for all others."""
     code = getattr(function, "__code__", None)
     if isinstance(code, types.CodeType) and is_users(function):

@@ -8,7 +8,7 @@ import pytest
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
 from jaxhamel.cli._commands import _control, _meanwhile
-from jaxhamel.cli._commands._closed_loop_report import _numbers
+from jaxhamel.cli._commands._closed_loop_report import _loop_numbers
 from jaxhamel.cli._objects._task import build_problem
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -73,7 +73,7 @@ def test_extremes_are_those_of_robots_that_did_not_break_down():
     force = np.zeros((3, 2, 3)) + np.array([1.0, 0.0, 10.0])
     force[1, 1] = np.nan
     force[2, 1, 2] = 5.0
-    found = _numbers(
+    found = _loop_numbers(
         LoopMeasures(np.arange(2.0), error, None, force, np.array([3.0, np.nan, 4.0])), 0.1
     )
     assert (found["failed"], found["broken_down"]) == (2, 1)
@@ -81,7 +81,7 @@ def test_extremes_are_those_of_robots_that_did_not_break_down():
     assert (found["largest_command"], found["min_normal_force"]) == (4.0, 5.0)
     assert found["min_normal_force_completed"] == 10.0
     assert found["max_friction"] == pytest.approx(0.2)
-    none = _numbers(
+    none = _loop_numbers(
         LoopMeasures(np.arange(2.0), error[1:2], None, force[1:2], np.array([np.nan])), 0.1
     )
     assert none["largest_command"] is none["min_normal_force"] is none["max_friction"] is None

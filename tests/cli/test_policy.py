@@ -16,7 +16,7 @@ from jaxhamel.cli._commands._training import PLAN, TRAINING, TrainingFolder, tra
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._search_file import _asked
+from jaxhamel.cli._results._search_file import _scenario_text
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import MotionPlan
@@ -105,7 +105,7 @@ def test_an_interrupted_training_is_in_the_summary(problem, tmp_path):
 def test_more_updates_are_no_other_search():
     """The number of updates and the time limits may change when a run goes on; the network may not."""
     one, more, other = (
-        _asked(load("unicycle-sideways", [*GIVEN, change]))
+        _scenario_text(load("unicycle-sideways", [*GIVEN, change]))
         for change in ("policy.updates=9", "policy.max_seconds=9", "policy.units=9")
     )
     assert one == more != other

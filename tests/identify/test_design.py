@@ -9,7 +9,7 @@ import pytest
 import jaxhamel
 from jaxhamel import identify
 from jaxhamel.control import Limited
-from jaxhamel.identify._design import _criterion, _gain, _steps
+from jaxhamel.identify._design import _criterion, _gain, _steps_in_longest
 from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.systems._parameters import parameter
 from tests.identify.systems import PLACE
@@ -91,7 +91,7 @@ def test_steps_fit_into_the_longest_interval():
         (0.0, 0.04): 1,
         (0.0, 0.051): 2,
     }
-    assert {ts: _steps(np.array(ts), 0.05) for ts in wanted} == wanted
+    assert {ts: _steps_in_longest(np.array(ts), 0.05) for ts in wanted} == wanted
 
 
 def test_soft_limit_on_the_rate():

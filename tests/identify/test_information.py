@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.identify._flat import ROUNDING, flat_directions
-from jaxhamel.identify._linearised._information import _eliminated
+from jaxhamel.identify._linearised._information import _schur_term
 
 
 @pytest.mark.parametrize(("small", "counts"), [(1e-15, False), (1e-11, True)])
@@ -18,7 +18,7 @@ def test_what_is_rounding_is_not_inverted(small, counts):
     inner = vectors.T @ np.diag(values) @ vectors
     along = np.array([0.3, 0.2, 0.1, 1e-6])
     outer = jnp.asarray(vectors.T @ along)[None, :, None]
-    found = _eliminated(jnp.asarray(inner)[None], outer)
+    found = _schur_term(jnp.asarray(inner)[None], outer)
     wanted = np.sum(along[:3] ** 2 / values[:3]) + counts * along[3] ** 2 / small
     np.testing.assert_allclose(found, [[[wanted]]], rtol=1e-4)
 

@@ -10,16 +10,18 @@ from jaxhamel._checks._values import type_of
 def wrong_axes(in_axes, given) -> ValueError:
     """The error for an `in_axes` that is no pytree prefix of the arguments; `given`: the arguments by their names."""
     if not isinstance(in_axes, tuple):
-        return ValueError(f"`in_axes` is {_brief(in_axes)}; {_wanted(given)}, in a tuple. {_WHICH}")
+        return ValueError(
+            f"`in_axes` is {_short_text(in_axes)}; {_accepted_axes(given)}, in a tuple. {_WHICH}"
+        )
     if len(in_axes) != len(given):
         return ValueError(
-            f"`in_axes` is {_brief(in_axes)}, of length {len(in_axes)}; {_wanted(given)}. {_WHICH}"
+            f"`in_axes` is {_short_text(in_axes)}, of length {len(in_axes)}; {_accepted_axes(given)}. {_WHICH}"
         )
     pairs = zip(in_axes, given, strict=True)
-    entry, name = next((entry, name) for entry, name in pairs if not _fits(entry, given[name]))
+    entry, name = next((entry, name) for entry, name in pairs if not _axis_fits(entry, given[name]))
     return ValueError(
-        f"`in_axes` has {_brief(entry)} for `{name}`, which is {_described(given[name])}; it must be an integer, None, or "
-        f"built like `{name}` with an integer or None in place of its arrays. {_WHICH}"
+        f"`in_axes` has {_short_text(entry)} for `{name}`, which is {_described_part(given[name])}; it must be an integer, "
+        f"None, or built like `{name}` with an integer or None in place of its arrays. {_WHICH}"
     )
 
 
@@ -30,15 +32,15 @@ def check_axis_kinds(in_axes, axes, given) -> None:
             continue
         if not isinstance(in_axes, tuple):
             raise TypeError(
-                f"`in_axes` is {_brief(axis)}, {type_of(axis)}; {_wanted(given)}. {_WHICH}"
+                f"`in_axes` is {_short_text(axis)}, {type_of(axis)}; {_accepted_axes(given)}. {_WHICH}"
             )
         raise TypeError(
-            f"`in_axes` has {_brief(axis)}, {type_of(axis)}, for `{_names(given)[i]}`; it must be an integer or None. "
-            f"{_WHICH}"
+            f"`in_axes` has {_short_text(axis)}, {type_of(axis)}, for `{_leaf_names(given)[i]}`; it must be an integer or "
+            f"None. {_WHICH}"
         )
 
 
-def _wanted(given) -> str:
+def _accepted_axes(given) -> str:
     return f"it must be an integer, None, or one entry for each of ({', '.join(given)})"
 
 
@@ -49,7 +51,7 @@ def check_batch(given, axes) -> int:
     mapped = {i: pair for i, pair in pairs if pair[0] is not None}
     for i, (axis, shape) in mapped.items():
         if not -len(shape) <= axis < len(shape):
-            raise _no_such_axis(axis, shape, _names(given)[i])
+            raise _no_such_axis(axis, shape, _leaf_names(given)[i])
     sizes = {i: shape[axis] for i, (axis, shape) in mapped.items()}
     if not sizes:
         raise ValueError(
@@ -57,7 +59,7 @@ def check_batch(given, axes) -> int:
             "that differs from lane to lane."
         )
     if len(set(sizes.values())) > 1:
-        raise _different(sizes, mapped, _names(given))
+        raise _different(sizes, mapped, _leaf_names(given))
     return next(iter(sizes.values()))
 
 
@@ -95,7 +97,7 @@ def _different(sizes, mapped, names) -> ValueError:
     )
 
 
-def _names(given) -> list[str]:
+def _leaf_names(given) -> list[str]:
     """Names of the leaves in the user's notation: `system.masses`, `q0[1]`."""
     return [
         name + keystr(path)
@@ -104,7 +106,7 @@ def _names(given) -> list[str]:
     ]
 
 
-def _fits(entry, part) -> bool:
+def _axis_fits(entry, part) -> bool:
     try:
         jax.tree.map(lambda axis, part: None, entry, part, is_leaf=lambda x: x is None)
     except (TypeError, ValueError):
@@ -112,12 +114,12 @@ def _fits(entry, part) -> bool:
     return True
 
 
-def _described(part) -> str:
+def _described_part(part) -> str:
     shape = getattr(part, "shape", None)
     return type_of(part) if shape is None else f"an array of shape {tuple(shape)}"
 
 
-def _brief(value) -> str:
+def _short_text(value) -> str:
     """The text of a value if that is short, otherwise its type."""
     text = repr(value)
     return text if len(text) <= 60 else f"{type_of(value).removeprefix('of type ')}(…)"

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lapack import one_by_one
 
 
@@ -91,11 +91,11 @@ def _run_equation(equation, operands: Sequence[Any], axes: Sequence[int | None],
 def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
     """The blocks on which the nodes `ends` depend, in the order in which they run."""
     found: list[Block] = []
-    needed = set(graph.needed(_numbers(ends)))
+    needed = set(graph.needed(node_numbers(ends)))
     for each in reversed(graph.blocks):
-        if not needed.isdisjoint(_numbers(each.results)):
+        if not needed.isdisjoint(node_numbers(each.results)):
             found.append(each)
-            needed.update(graph.needed(_numbers(each.needs())))
+            needed.update(graph.needed(node_numbers(each.needs())))
     return found[::-1]
 
 
@@ -135,11 +135,11 @@ def _shared(known: list[LaneArray], wanted: Nodes) -> LaneArray:
     found = _same(known, wanted)
     if found is not None:
         return found
-    needed = set(_numbers([wanted]))
-    used = [x for x in known if x.axis is None and not needed.isdisjoint(_numbers([x.nodes]))]
-    place = {i: n for n, i in enumerate(_numbers([x.nodes for x in used]))}
+    needed = set(node_numbers([wanted]))
+    used = [x for x in known if x.axis is None and not needed.isdisjoint(node_numbers([x.nodes]))]
+    place = {i: n for n, i in enumerate(node_numbers([x.nodes for x in used]))}
     flat = jnp.concatenate([jnp.ravel(x.value) for x in used])
-    at = np.array([place[i] for i in _numbers([wanted])], dtype=int).reshape(wanted.shape)
+    at = np.array([place[i] for i in node_numbers([wanted])], dtype=int).reshape(wanted.shape)
     return LaneArray(wanted, flat[at], None)
 
 
@@ -186,7 +186,3 @@ def _same(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
             shape = (*first, *wanted.shape, *lanes)
             return LaneArray(wanted, each.value.reshape(shape), each.axis)
     return None
-
-
-def _numbers(arrays: Sequence[Nodes]) -> list[int]:
-    return [i for nodes in arrays for i in nodes.ravel().tolist()]

@@ -37,7 +37,7 @@ def with_fused_turns(program: ClosedJaxpr) -> Callable[..., list]:
     dtypes = [x.dtype for x in program.out_avals]
 
     def run(*values: Any) -> list:
-        out = _run(program.jaxpr, program.consts, values)
+        out = _run_jaxpr(program.jaxpr, program.consts, values)
         return [jnp.asarray(x, dtype) for x, dtype in zip(out, dtypes, strict=True)]
 
     return run
@@ -45,10 +45,10 @@ def with_fused_turns(program: ClosedJaxpr) -> Callable[..., list]:
 
 def length_of_lanes(jaxpr: Any) -> int:
     """The number of scalar operations in those functions of a program that `lanes` runs with a single lane."""
-    return sum(_length(e) for e in jaxpr.eqns)
+    return sum(_length_of_equation(e) for e in jaxpr.eqns)
 
 
-def _length(e: Any) -> int:
+def _length_of_equation(e: Any) -> int:
     function = e.params.get("function")
     if getattr(function, "size", None) == 1:
         of_one = list(function.batched)
@@ -57,24 +57,24 @@ def _length(e: Any) -> int:
     return 0 if inner is None else length_of_lanes(inner.jaxpr)
 
 
-def _run(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
+def _run_jaxpr(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
     for e in jaxpr.eqns:
-        out = _results(e, [_read(known, v) for v in e.invars])
+        out = _results_of_equation(e, [_value_of(known, v) for v in e.invars])
         known.update(zip(e.outvars, out, strict=True))
-    return [_read(known, v) for v in jaxpr.outvars]
+    return [_value_of(known, v) for v in jaxpr.outvars]
 
 
-def _read(known: dict, v: Any) -> Any:
+def _value_of(known: dict, v: Any) -> Any:
     return v.val if isinstance(v, Literal) else known[v]
 
 
-def _results(e: Any, operands: list) -> Sequence:
+def _results_of_equation(e: Any, operands: list) -> Sequence:
     if e.primitive.name == "copy":  # not run, so that a flag that is known stays known
         return operands
     called = _called(e)
     if called is not None:
-        return _run(called.jaxpr, called.consts, operands)
+        return _run_jaxpr(called.jaxpr, called.consts, operands)
     if e.primitive.name == "while":
         return _loop(e, operands)
     return _bound(e, operands)
@@ -142,12 +142,12 @@ def _run_turn(turn: WrittenTurn, values: list) -> list:
     known.update(zip(turn.wanted, found, strict=True))
     known.update({v: known[w] for v, w in turn.same.items()})
     _run_each(turn.later, known)
-    return [_read(known, v) for v in turn.results]
+    return [_value_of(known, v) for v in turn.results]
 
 
 def _run_each(equations: list, known: dict) -> None:
     for e in equations:
-        out = _bound(e, [_read(known, v) for v in e.invars])
+        out = _bound(e, [_value_of(known, v) for v in e.invars])
         known.update(zip(e.outvars, out, strict=True))
 
 
@@ -157,7 +157,7 @@ def _in_one_fusion(program: Any, values: list) -> list:
     **Raises:** `NotTaken` if XLA is not known to compile it as one.
     """
     graph, ends = program.graph, program.ends()
-    entries = _entries(program, values)
+    entries = _entries_of_inputs(program, values)
     needed = graph.needed(ends)
     inside = [i for i in needed if graph.nodes[i].primitive is not None]
     given, results = [i for i in needed if i in entries], [i for i in inside if i in set(ends)]
@@ -178,10 +178,10 @@ def _in_one_fusion(program: Any, values: list) -> list:
     if out is None:
         raise NotTaken
     entries |= {i: jnp.reshape(x, (1,)) for i, x in zip(results, out[:-1], strict=True)}
-    return [_array(graph, nodes, entries) for nodes in program.outputs]
+    return [_assembled_array(graph, nodes, entries) for nodes in program.outputs]
 
 
-def _entries(program: Any, values: list) -> dict[int, Any]:
+def _entries_of_inputs(program: Any, values: list) -> dict[int, Any]:
     """The entries of the inputs, each as an array of one number."""
     entries = {}
     for nodes, value in zip(program.inputs, values, strict=True):
@@ -190,7 +190,7 @@ def _entries(program: Any, values: list) -> dict[int, Any]:
     return entries
 
 
-def _array(graph: Any, nodes: np.ndarray, entries: dict[int, Any]) -> Any:
+def _assembled_array(graph: Any, nodes: np.ndarray, entries: dict[int, Any]) -> Any:
     def constant(i):
         return jnp.asarray(graph.value(i))[None]
 

@@ -57,10 +57,10 @@ def written_out(f: Callable, batched: Sequence[bool], *arguments: Any) -> Writte
     captured = len(varies) - len(leaves)
     given = [known.get(i, none) for i in range(captured, len(varies))]
     stay = program.graph.large_products
-    return Written(program, _numbers(given), _numbers(program.outputs), made, stay)
+    return Written(program, _numbers_of_each(given), _numbers_of_each(program.outputs), made, stay)
 
 
-def _numbers(arrays: Sequence[Any]) -> list[list[int]]:
+def _numbers_of_each(arrays: Sequence[Any]) -> list[list[int]]:
     return [x.ravel().tolist() for x in arrays]
 
 

@@ -88,11 +88,11 @@ def _evaluated(jaxpr, consts, values) -> list[Any]:
             out = _evaluated(called.jaxpr, called.consts, [read(v) for v in equation.invars])
             known.update(zip(equation.outvars, out, strict=True))
         else:
-            known.update(_results(jaxpr, equation, known))
+            known.update(_run_equation(jaxpr, equation, known))
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
+def _run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
     """Runs one equation and returns its results by variable."""
     given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
     made = [v for v in equation.outvars if not isinstance(v, DropVar)]

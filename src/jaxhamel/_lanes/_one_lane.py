@@ -93,10 +93,10 @@ def _known(closed) -> dict[int, np.ndarray]:
 
 def _work(equations: list[Any], known: dict[int, np.ndarray]) -> float:
     """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product."""
-    return sum(_terms(e, known) * sum(v.aval.size for v in e.outvars) for e in equations)
+    return sum(_terms_of_sum(e, known) * sum(v.aval.size for v in e.outvars) for e in equations)
 
 
-def _terms(equation, known: dict[int, np.ndarray]) -> float:
+def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
     """The terms of each number of a result; zeros of a constant matrix are no terms (on average over its rows)."""
     if equation.primitive.name != "dot_general":
         return 1

@@ -10,7 +10,7 @@ from jaxhamel._lanes._blocks import TooLarge, block, needed_blocks
 from jaxhamel._lanes._graph._elementwise import broadcast
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lanes._graph._ranks import entries_axis
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._rules._own_definition import own_definition
@@ -45,11 +45,11 @@ class Program(NamedTuple):
 
     def ends(self) -> list[int]:
         """The nodes of all results."""
-        return _numbers(self.outputs)
+        return node_numbers(self.outputs)
 
     def _all_ends(self) -> list[int]:
         """The nodes of all results and of the operands of all blocks."""
-        return self.ends() + [i for x in self.graph.blocks for i in _numbers(x.needs())]
+        return self.ends() + [i for x in self.graph.blocks for i in node_numbers(x.needs())]
 
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
@@ -120,7 +120,7 @@ def scalarise(
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
     fused = in_fusions() and not few
-    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks, fused, few)
+    kept, key = _derived_programs(closed_jaxpr), (tuple(batched), whole, blocks, fused, few)
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
@@ -146,7 +146,7 @@ _KEPT: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 _MOST_KEPT = 16
 
 
-def _kept(closed_jaxpr) -> dict[Any, _Kept]:
+def _derived_programs(closed_jaxpr) -> dict[Any, _Kept]:
     if len(_KEPT) >= _MOST_KEPT and closed_jaxpr not in _KEPT:
         _KEPT.clear()
     return _KEPT.setdefault(closed_jaxpr, {})
@@ -162,7 +162,7 @@ def _factored(program: Program, whole: bool) -> Program:
     if whole or shorter.graph.blocks or shorter.length() <= LONGEST_PROGRAM:
         return shorter
     # This program is cut into loops. With `collect` these would have to pass lane-independent sums on to one another.
-    return min(_with_factors(program, collect=False), program, key=_cost)
+    return min(_with_factors(program, collect=False), program, key=_cost_of_program)
 
 
 def _with_factors(program: Program, collect: bool) -> Program:
@@ -170,7 +170,10 @@ def _with_factors(program: Program, collect: bool) -> Program:
     blocks = needed_blocks(program.graph, program.outputs)
     results = [nodes for each in blocks for nodes in each.results]
     operands = [nodes for each in blocks for nodes in each.needs()]
-    starts, ends = _numbers([*program.inputs, *results]), _numbers([*program.outputs, *operands])
+    starts, ends = (
+        node_numbers([*program.inputs, *results]),
+        node_numbers([*program.outputs, *operands]),
+    )
     graph, place = factored(program.graph, starts, ends, collect)
 
     def moved(nodes):
@@ -182,11 +185,7 @@ def _with_factors(program: Program, collect: bool) -> Program:
     return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
 
 
-def _numbers(arrays: list[Nodes]) -> list[int]:
-    return [i for nodes in arrays for i in nodes.ravel().tolist()]
-
-
-def _cost(program: Program) -> float:
+def _cost_of_program(program: Program) -> float:
     graph, ends = program.graph, program.ends()
     return cost(graph, pieces(graph, split(graph, ends)))
 

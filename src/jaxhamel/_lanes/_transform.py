@@ -61,7 +61,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     @functools.wraps(f)
     def batched(*args, **named):
         leaves, structure = jax.tree.flatten((args, named))
-        given = dict(zip(_names(f, len(args)), args, strict=True))
+        given = dict(zip(_argument_names(f, len(args)), args, strict=True))
         # like `jax.vmap`, along axis 0 of arguments given by keyword
         axes = flat_axes(in_axes, given) + [0] * len(jax.tree.leaves(named))
         size = _checks.check_batch(given | named, axes)
@@ -116,7 +116,7 @@ def lists_as_arrays(value: Any) -> Any:
     return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
 
 
-def _names(f: Callable, count: int) -> list[str]:
+def _argument_names(f: Callable, count: int) -> list[str]:
     """The names of f's positional arguments."""
     try:
         parameters = inspect.signature(f).parameters.values()
@@ -252,9 +252,9 @@ def _run_part(
     small = is_kernel(shapes) and in_one_kernel(size)
 
     def joined(*values):
-        entries = part(*map(_entries, [x.axis for x in known], values), inside=small)
+        entries = part(*map(_entries_of_array, [x.axis for x in known], values), inside=small)
         pairs = zip(entries, avals, strict=True)
-        return tuple(_joined(each, aval, size, axis) for each, aval in pairs)
+        return tuple(_array_of_entries(each, aval, size, axis) for each, aval in pairs)
 
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
@@ -276,7 +276,7 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
     return full.reshape(times * size, *rest)
 
 
-def _entries(axis: int | None, value) -> list:
+def _entries_of_array(axis: int | None, value) -> list:
     """Splits an array without lanes into scalars, another, with the lanes at `axis`, into (B,) vectors."""
     if axis is None:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
@@ -286,7 +286,7 @@ def _entries(axis: int | None, value) -> list:
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
-def _joined(entries: list, aval, size: int, axis: int):
+def _array_of_entries(entries: list, aval, size: int, axis: int):
     """One array with the lanes at `axis`, 0 or −1, of (B,) vectors."""
     if not entries:
         return jnp.zeros((size, *aval.shape), aval.dtype)

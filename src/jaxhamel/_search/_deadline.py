@@ -32,7 +32,7 @@ def compiled_before(deadline: float) -> Iterator[None]:
     **Arguments:** `deadline`: on the clock `time.monotonic`. **Raises:** `OutOfTime`, at once if the deadline has passed.
     """
     _listen()
-    _check(deadline)
+    _raise_if_late(deadline)
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -40,14 +40,14 @@ def compiled_before(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
-def _check(deadline: float) -> None:
+def _raise_if_late(deadline: float) -> None:
     if time.monotonic() > deadline:
         raise OutOfTime
 
 
 def _stage_ended(event: str, duration_secs: float, **kwargs: Any) -> None:
     if event.endswith(CHECKED_AFTER):
-        _check(_DEADLINE.get())
+        _raise_if_late(_DEADLINE.get())
 
 
 @cache

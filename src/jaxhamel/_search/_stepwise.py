@@ -71,7 +71,7 @@ class Stepwise(AbstractSearch):
     def advance(self) -> None:
         began, left = time.monotonic(), self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), MOST_IN_ONE_CALL, left))
-        self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
+        self.at, costs, self.end = _advance(self.task, self.at, *_budget_arrays(many, many == left))
         new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
         if self.rows:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
@@ -92,18 +92,18 @@ class Stepwise(AbstractSearch):
         return Progress.of_cost(len(self.rows), row["cost"], row["seconds"], self.time_left())
 
     def interrupted(self) -> Verdict:
-        _, _, self.end = _advance(self.task, self.at, *_asked(0, True))
+        _, _, self.end = _advance(self.task, self.at, *_budget_arrays(0, True))
         return super().interrupted()
 
 
-def _asked(many: int, last: bool) -> tuple[Array, Array]:
+def _budget_arrays(many: int, last: bool) -> tuple[Array, Array]:
     return jnp.asarray(many, int), jnp.asarray(last)
 
 
 @compiled
 def _begin(task: AbstractTask) -> At:
     """The initial state of the search, by a small program: it needs only the shapes of the values of the task's function."""
-    y, *_, arrays, _ = _first(task)
+    y, *_, arrays, _ = _first_state(task)
 
     # the types that `_advance` returns, so that `_advance` is compiled only once
     y, leaves, result = strong((y, jax.tree.leaves(arrays), optx.RESULTS.successful))
@@ -116,7 +116,7 @@ def _function(task: AbstractTask, y: Float[Array, " P"]):
     return task.function(y)
 
 
-def _first(task: AbstractTask):
+def _first_state(task: AbstractTask):
     """The search at its start: (y, f, solver, options, arrays of the solver's state, other parts of this state)."""
     (solver, options), y = task.solver(), task.start()
 
@@ -133,7 +133,7 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
 
     The report is computed only if the search has ended or `last` is true; otherwise it is zero.
     """
-    _, f, solver, options, arrays, others = _first(task)
+    _, f, solver, options, arrays, others = _first_state(task)
     arrays, known = jax.tree.unflatten(jax.tree.structure(arrays), at.leaves), (frozenset(),)
 
     def goes_on(carry):

@@ -86,7 +86,7 @@ IndexOption = Annotated[
 ]
 
 
-def _finite(value: float | None) -> float | None:
+def _check_finite(value: float | None) -> float | None:
     """Checks that a number of seconds is finite."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number of seconds.")
@@ -99,7 +99,7 @@ def _seconds(key: str):
         "--max-seconds",
         metavar="S",
         min=0.0,
-        callback=_finite,
+        callback=_check_finite,
         help="Stop after this time and write the best found so far.",
         show_default=f"the scenario's {key}",
     )
@@ -133,7 +133,7 @@ FirstSecondsOption = Annotated[
         "--seconds",
         metavar="S",
         min=0.0,
-        callback=_finite,
+        callback=_check_finite,
         help="Length of the first part of the run, from which the initial state is estimated.",
     ),
 ]

@@ -43,7 +43,7 @@ def start_jax() -> None:
     # figures go to files only; matplotlib would raise an error for an unknown backend in the user's environment
     os.environ["MPLBACKEND"] = "agg"
     import_jax()
-    with _named():
+    with _with_advice():
         import jax
 
         # Set here, and never when the package is imported.
@@ -65,12 +65,12 @@ def import_jax() -> None:
     little memory.
     """
     _check_address_space()
-    with _named():
+    with _with_advice():
         import equinox as _  # noqa: F401
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def _with_advice() -> Iterator[None]:
     """Turns an exception raised while JAX starts into a message about the environment variables that JAX reads."""
     try:
         yield

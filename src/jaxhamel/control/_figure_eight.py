@@ -148,16 +148,16 @@ def figure_eight_solution() -> tuple[ControlProblem, Spline]:
 
     `replay(*figure_eight_solution())` simulates it without any optimisation.
     """
-    return figure_eight(**_stored()["problem"]), figure_eight_curve()
+    return figure_eight(**_stored_coefficients()["problem"]), figure_eight_curve()
 
 
 def figure_eight_curve() -> Spline:
     """The control of the stored solution, without its problem, which takes half a second to set up."""
-    stored = _stored()
+    stored = _stored_coefficients()
     return Spline(jnp.array(stored["coefficients"]), 0.0, stored["problem"]["period"])
 
 
-def _stored() -> dict[str, Any]:
+def _stored_coefficients() -> dict[str, Any]:
     text = resources.files("jaxhamel.control").joinpath("data/figure_eight.json").read_text()
     return json.loads(text)
 

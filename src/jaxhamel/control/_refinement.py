@@ -75,7 +75,7 @@ def evenly_spread(
     Source: Ascher, Mattheij and Russell 1995, section 9.1.1.
     """
     lengths = np.diff(shares)
-    parts = _parts(errors, order)
+    parts = _error_roots(errors, order)
     density = parts / lengths
     density = np.maximum(density / np.sum(parts), LEAST_DENSITY)
     cumulative = np.append(0.0, np.cumsum(density * lengths))
@@ -87,10 +87,10 @@ def evenly_spread(
 
 def expected_error(errors: Float[np.ndarray, " N"], order: int, count: int) -> float:
     """The error of each interval of the mesh `evenly_spread`: (Σ ε_i^{1/order} / count)^order."""
-    return float((np.sum(_parts(errors, order)) / count) ** order)
+    return float((np.sum(_error_roots(errors, order)) / count) ** order)
 
 
-def _parts(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N"]:
+def _error_roots(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N"]:
     """ε^{1/order}, with ε at least a millionth of the largest error, so that each interval counts."""
     least = 1e-6 * np.max(errors) + np.finfo(errors.dtype).tiny
     return np.maximum(errors, least) ** (1 / order)

@@ -30,11 +30,11 @@ def solve(
     **Raises:** `TypeError` for invalid arguments, and under jit, vmap or grad.
     """
     method = MultipleShooting() if method is None else method
-    _check(problem, method, "run", progress)
+    _check_arguments(problem, method, "run", progress)
     return method.run(problem, progress)
 
 
-def _check(problem, method, does: str, progress) -> None:
+def _check_arguments(problem, method, does: str, progress) -> None:
     _checks.check_kind("problem", problem, ControlProblem, "it must be a control.ControlProblem.")
     _checks.check_outside("problem", problem)
     check_method(method, does)
@@ -56,7 +56,7 @@ def solve_many(
     **Returns:** the best `Result`. **Raises:** as `solve`, and `ValueError` for starts of another shape, or NaN.
     """
     method = MultipleShooting() if method is None else method
-    _check(problem, method, "run_many", progress)
+    _check_arguments(problem, method, "run_many", progress)
     p = free_parameters(problem.curve)[0]
     _checks.check_starts(starts, p.shape[0], "Give one row of free parameters for each start.")
     return method.run_many(problem, jnp.asarray(starts, p.dtype), progress)

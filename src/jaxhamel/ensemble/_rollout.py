@@ -139,10 +139,10 @@ def mechanical(
 @cache
 def mechanical_equation(route: str | None) -> Equation:
     """The equations of motion in the form that adaptive steps need (`Equation`)."""
-    return Equation(partial(mechanical, route=route), partial(_alone, route), _first)
+    return Equation(partial(mechanical, route=route), partial(_alone, route), _first_state)
 
 
-def _first(member: tuple[Any, ...]):
+def _first_state(member: tuple[Any, ...]):
     return member[1:3]
 
 

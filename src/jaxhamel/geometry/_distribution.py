@@ -27,9 +27,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Hamel, Velocity
 from jaxhamel.geometry._checks import check_independent_rows
-from jaxhamel.geometry._euclidean import Euclidean
 from jaxhamel.geometry._growth import affordable_depth, growths
-from jaxhamel.geometry._hamel import hamel_coefficients
+from jaxhamel.geometry._hamel import hamel_coefficients, space_of
 from jaxhamel.geometry._space import AbstractSpace
 
 Constraints = Callable[[Configuration], Float[Array, "m n"]]
@@ -127,7 +126,7 @@ def lie_bracket(
     def columns(field):
         return lambda q: field(q)[:, None]
 
-    space = _space_of(q, space)
+    space = space_of(q, space)
     return _brackets(columns(x), columns(y), space)(q)[:, 0]
 
 
@@ -149,7 +148,7 @@ def frobenius(
 
     Müller 2021, eq. (25), (29). On a group the structure constants add A^α_d c^d_ab X^a_I X^b_J.
     """
-    space = _space_of(q, space)
+    space = space_of(q, space)
     rows, kernel = _rows_and_kernel(constraints, q, space)
     m = rows.shape[0]
 
@@ -191,7 +190,7 @@ def distribution(
 
     Müller 2021, remarks 4 to 6. Not for use under jit: ranks are integers of numbers known here.
     """
-    space = _space_of(q, space)
+    space = space_of(q, space)
     rows, _ = _rows_and_kernel(constraints, q, space)
     m, n = rows.shape
     depth = affordable_depth(n, m + 1) if depth is None else depth
@@ -221,13 +220,6 @@ def _orthonormal_coefficients(
 
 def _size_of(array: np.ndarray) -> float:
     return float(np.max(np.abs(array), initial=0.0))
-
-
-def _space_of(q: Configuration, space: AbstractSpace | None) -> AbstractSpace:
-    if space is not None:
-        return space
-    _checks.check_vector("q", q)
-    return Euclidean(q.shape[0])
 
 
 def _rows_and_kernel(constraints, q, space) -> tuple[Array, Array]:

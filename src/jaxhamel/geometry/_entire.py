@@ -92,7 +92,7 @@ def _climb(k: int, x):
 
 def _taylor(k: int, x):
     """C_k(x) for small x, by Horner's scheme; the coefficients are multiplied by k!, since factorials overflow float32."""
-    last = _terms(k, float(jnp.finfo(x.dtype).eps))
+    last = _number_of_terms(k, float(jnp.finfo(x.dtype).eps))
     coefficients = [(-1) ** j * factorial(k) / factorial(2 * j + k) for j in range(last + 1)]
     value = jnp.full_like(x, coefficients[-1])
     for a in coefficients[-2::-1]:
@@ -108,7 +108,7 @@ def _switch(k: int) -> float:
 
 
 @lru_cache
-def _terms(k: int, eps: float) -> int:
+def _number_of_terms(k: int, eps: float) -> int:
     """The number of terms of the series after the first, up to one below rounding at x = `_switch(k)`."""
     term, j = 1.0, 0
     while term > eps:

@@ -65,7 +65,7 @@ def hamel_coefficients(
     """
     _checks.check_choice("form", form, FORMS)
     _checks.check_callable("frame", frame, "q -> A(q)")
-    space = _space_of(q, space)
+    space = space_of(q, space)
     space.check(q, "q")
     A = frame(q)
     check_frame_matrix("frame(q)", A, space.dim)
@@ -96,7 +96,7 @@ def hamel_contraction(
 
     Arguments are not checked, since right-hand sides call this function.
     """
-    space = _space_of(q, space)
+    space = space_of(q, space)
 
     def one_form(phi):
         return _row_times(p, frame(_first_order(space, q, phi)))
@@ -106,7 +106,8 @@ def hamel_contraction(
     return forward - pullback(v)[0] - _row_times(theta, space.ad(v))
 
 
-def _space_of(q: Configuration, space: AbstractSpace | None) -> AbstractSpace:
+def space_of(q: Configuration, space: AbstractSpace | None) -> AbstractSpace:
+    """The given space, or R^n for a vector q of length n if none is given."""
     if space is not None:
         _checks.check_kind("space", space, AbstractSpace, "it must be a space such as SO3().")
         return space

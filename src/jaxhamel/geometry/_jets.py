@@ -55,7 +55,7 @@ def products(n: int, degree: int) -> Products:
 
 
 @lru_cache(maxsize=64)
-def _slopes(n: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+def _derivative_table(n: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Arrays (place, factor) of shape `(monomials up to degree − 1, n)`: the coefficients of the derivative ∂_a of a series
     are factor[:, a] · series[place[:, a]].
     """
@@ -74,7 +74,7 @@ def bracket(X: np.ndarray, Y: np.ndarray, degree: int) -> np.ndarray:
     """
     n = X.shape[1]
     left, right, starts = products(n, degree - 1)
-    where, factor = _slopes(n, degree)
+    where, factor = _derivative_table(n, degree)
     dX = X[where] * factor[..., None]  # [monomial, a, c]
     dY = Y[where] * factor[..., None, None]  # [monomial, a, c, j]
     along_x = np.einsum("pa,pacj->pcj", X[left], dY[right])
@@ -101,7 +101,7 @@ def coefficients(
 
     function = rows
     for i in range(order):
-        function = _along(function, i)
+        function = _derivative_along(function, i)
 
     def at_zero(q, d):
         return function(jnp.zeros(space.dim, dtype), q, d)
@@ -111,7 +111,7 @@ def coefficients(
     return values / _factorials(kinds)[:, None, None]
 
 
-def _along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
+def _derivative_along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
     """The derivative by φ of a function of (φ, q, directions), along the i-th of the directions."""
 
     def derivative(phi, q, directions):

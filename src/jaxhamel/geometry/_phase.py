@@ -94,7 +94,7 @@ def group_motion(
     space.check(start, "start")
 
     def step(g, ends):
-        g = _moved(g, _increment(velocity, g, ends, space, right), space, right)
+        g = _after_step(g, _increment(velocity, g, ends, space, right), space, right)
         return g, g
 
     _, later = jax.lax.scan(step, start, jnp.stack([times[:-1], times[1:]], axis=1))
@@ -114,13 +114,15 @@ def _increment(
         k, increment = carry
         c, weight = node
         eta = c * h * k
-        k = _slope(velocity(t + c * h, _moved(g, eta, space, right)), eta, space, right)
+        k = _slope(velocity(t + c * h, _after_step(g, eta, space, right)), eta, space, right)
         return (k, increment + weight * h * k), None
 
     return jax.lax.scan(stage, (zero, zero), (nodes, weights))[0][1]
 
 
-def _moved(g: Configuration, eta: Velocity, space: AbstractSpace, right: bool) -> Configuration:
+def _after_step(
+    g: Configuration, eta: Velocity, space: AbstractSpace, right: bool
+) -> Configuration:
     step = space.exp(eta)
     return space.compose(step, g) if right else space.compose(g, step)
 

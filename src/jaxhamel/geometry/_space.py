@@ -166,7 +166,7 @@ class AbstractSpace(eqx.Module):
 
 
 def _check_operand(space: Any, method: str, kind: str, name: str, value: Any) -> None:
-    wanted = _stored(space) if kind == "q" else jax.ShapeDtypeStruct((space.dim,), float)
+    wanted = _stored_structure(space) if kind == "q" else jax.ShapeDtypeStruct((space.dim,), float)
     what = (
         "as that of `space.identity()`" if kind == "q" else "one number for each degree of freedom"
     )
@@ -176,7 +176,7 @@ def _check_operand(space: Any, method: str, kind: str, name: str, value: Any) ->
 _STORED: dict[Any, Any] = {}
 
 
-def _stored(space: AbstractSpace) -> Any:
+def _stored_structure(space: AbstractSpace) -> Any:
     """`space.stored`, cached for each structure of a space and shapes of its arrays."""
     leaves, structure = jax.tree.flatten(space)
     kind = structure, tuple(map(np.shape, leaves))

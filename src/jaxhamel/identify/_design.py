@@ -94,7 +94,7 @@ class Experiment:
         self.model: Model = Model(system, resolved, tuple(measurements), Squares())
         dtype = jnp.result_type(float)
         self.ts: Array = jnp.asarray(ts, dtype)
-        self.steps: Any = 1 if dt is None else _steps(np.asarray(ts, float), dt)
+        self.steps: Any = 1 if dt is None else _steps_in_longest(np.asarray(ts, float), dt)
         self.start: tuple[Any, Array] = (
             jax.tree.map(lambda x: jnp.asarray(x, dtype), q0),
             jnp.asarray(u0, dtype),
@@ -127,7 +127,7 @@ class Experiment:
         return dict(zip(names, np.where(loose, np.inf, spread).tolist(), strict=True))
 
 
-def _steps(ts: np.ndarray, dt: float) -> int:
+def _steps_in_longest(ts: np.ndarray, dt: float) -> int:
     return max(int(np.ceil(np.max(np.diff(ts)) / dt - 1e-6)), 1)
 
 

@@ -194,7 +194,7 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
         x=x,
         names=names,
         values=values,
-        errors=_errors(spread, frozen, loose),
+        errors=_standard_errors(spread, frozen, loose),
         units=[unit for p in problem.parameters for unit in p.units()],
         frozen=frozen,
         correlation=_correlation(spread),
@@ -224,7 +224,7 @@ def _course_of(search: Any, ending: Verdict) -> dict[str, Any]:
     }
 
 
-def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
+def _standard_errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
     """Standard errors: zero if frozen, infinite if the data do not determine the quantity."""
     known = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     return np.where(frozen, 0.0, np.where(loose, np.inf, known))

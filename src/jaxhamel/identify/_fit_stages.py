@@ -99,7 +99,7 @@ def fit_stages(
     for place, (name, make) in enumerate(stages.items()):
         problem = _problem(name, make, system)
         share = max(end - time.monotonic(), 0.0) / (len(stages) - place)
-        named = _named(name, progress)
+        named = _with_stage_name(name, progress)
         found[name] = _stage(problem, found, max_seconds=share, progress=named, **options)
         system = carried(system, found[name].system, problem.parameters)
     return StagedEstimate(system, found)
@@ -128,7 +128,7 @@ def _problem(name: str, make: MakeProblem, system: System) -> Problem:
     return problem
 
 
-def _named(name: str, progress: Callable[..., Any] | None) -> Callable[..., Any] | None:
+def _with_stage_name(name: str, progress: Callable[..., Any] | None) -> Callable[..., Any] | None:
     """The user's `progress`, called with the name of the stage in front of that of the round."""
     if progress is None:
         return None

@@ -100,11 +100,11 @@ def correlation_time(series: Sequence[Float[np.ndarray, " T"]]) -> float:
 
     Source: Sokal 1997, Monte Carlo methods in statistical mechanics.
     """
-    times = [_time(error) for error in series if np.nanstd(error) > 0]
+    times = [_correlation_time(error) for error in series if np.nanstd(error) > 0]
     return float(np.mean(times)) if times else 1.0
 
 
-def _time(error: np.ndarray) -> float:
+def _correlation_time(error: np.ndarray) -> float:
     """The correlation time τ of one series, by FFT; a missing value counts as zero in the sums of products."""
     apart = np.nan_to_num(error - np.nanmean(error))
     size = 2 ** (2 * len(apart) - 1).bit_length()

@@ -162,7 +162,7 @@ def _starts_of_runs(estimate: Estimate) -> Unknowns:
     return Unknowns(q, u, x.offsets, x.z)
 
 
-def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
+def _all_residuals(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
     """All residuals, including those of priors, at increments of (initial states, offsets, z) from `target.base`."""
     model, base = target.model, target.base
     n, R = tangent_size(model.system), base.offsets.shape[0]
@@ -201,7 +201,7 @@ def _curvature(target: _Target) -> Float[Array, " D"]:
     """The precision 1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
     D = target.base.u.shape[0] * tangent_size(target.model.system)
     D = D + target.base.offsets.size + target.base.z.shape[0]
-    J = jax.jacfwd(lambda y: _errors(target, y))(jnp.zeros(D, target.base.z.dtype))
+    J = jax.jacfwd(lambda y: _all_residuals(target, y))(jnp.zeros(D, target.base.z.dtype))
     F = J.T @ J
     ridge = 1e-10 * jnp.max(jnp.diagonal(F)) * jnp.eye(D, dtype=F.dtype)
     return 1.0 / jnp.diagonal(jnp.linalg.inv(F + ridge))
@@ -211,7 +211,7 @@ def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
     """−½|r|² of the scaled unknowns; its gradient −Jᵀr uses forward mode, as there are few unknowns and many residuals."""
 
     def errors(y):
-        return _errors(target, target.scale * y)
+        return _all_residuals(target, target.scale * y)
 
     @jax.custom_vjp
     def density(y):

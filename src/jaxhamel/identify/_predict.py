@@ -75,7 +75,7 @@ def predict(
     _checks.check_kind("run", run, Run, "it must be an identify.Run.")
     start = float(run.ts[0])
     check_first_seconds(run.ts, start, seconds)
-    first = _first(run, start + seconds, memory, clock)
+    first = _beginning(run, start + seconds, memory, clock)
     problem = Problem(system, (), measurements, [first], segments=1, dt=dt, priors=priors)
     initial = fit(problem)
     q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
@@ -83,13 +83,13 @@ def predict(
     times = run.ts if clock == "stamps" else _continued(first.ts, run.ts)
     motion = simulate(system, q0, u0, times, run.control, **options)
     model = problem.model
-    values, errors = _compared(model, run, motion, initial.x.offsets[0])
+    values, errors = _predictions_and_errors(model, run, motion, initial.x.offsets[0])
     after = run.ts > start + seconds
     rms = {name: _rms(error[after]) for name, error in errors.items()}
     return Prediction(run, seconds, motion, values, errors, rms, initial)
 
 
-def _first(run: Run, end: float, memory: float | None, clock: str) -> Run:
+def _beginning(run: Run, end: float, memory: float | None, clock: str) -> Run:
     """The part of a run up to the time `end`, at the times of the clock, with weights that decay with age."""
     check_clock(clock)
     first = run.until(end)
@@ -138,41 +138,41 @@ def compared(
     q0, u0 = jax.tree.map(lambda x: x[first], (estimate.x.q, estimate.x.u))
     motion = simulate(estimate.system, q0, u0, run.ts, run.control, **problem.step_options())
     model = eqx.tree_at(lambda m: m.system, problem.model, estimate.system)
-    return motion, *_compared(model, run, motion, estimate.x.offsets[index])
+    return motion, *_predictions_and_errors(model, run, motion, estimate.x.offsets[index])
 
 
-def _compared(model: Model, run: Run, motion: Trajectory, offsets):
+def _predictions_and_errors(model: Model, run: Run, motion: Trajectory, offsets):
     """The predicted measurements along a motion by name, and the errors by the names of their columns."""
     errors, shown = {}, {}
     pieces = model.split_offsets(offsets)
     for m, offset in zip(model.measurements, pieces, strict=True):
-        value = np.asarray(_along(m, model.system, motion, run.control))
+        value = np.asarray(_measured_along(m, model.system, motion, run.control))
         shift = np.asarray(offset) if m.size == m.error_size else 0.0
         shown[m.name] = value + shift
         given = run.values.get(m.name, np.full(value.shape, np.nan))
         filled = np.where(np.isfinite(given), given, np.asarray(m.missing))
-        error = np.asarray(_errors(m, jnp.asarray(filled), jnp.asarray(value), offset))
+        error = np.asarray(_errors_along(m, jnp.asarray(filled), jnp.asarray(value), offset))
         known = np.isfinite(given)
         if m.size != m.error_size:
             known = np.broadcast_to(known.all(axis=1, keepdims=True), error.shape)
         error = np.where(known, error, np.nan)
-        errors |= dict(zip(_names(m), error.T, strict=True))
+        errors |= dict(zip(_error_names(m), error.T, strict=True))
     return shown, errors
 
 
 @compiled
-def _along(measurement, system, motion: Trajectory, control):
+def _measured_along(measurement, system, motion: Trajectory, control):
     return jax.vmap(lambda t, q, u: measurement(system, t, q, u, control))(
         motion.ts, motion.q, motion.u
     )
 
 
 @compiled
-def _errors(measurement, given, value, offset):
+def _errors_along(measurement, given, value, offset):
     return jax.vmap(measurement.error, (0, 0, None))(given, value, offset)
 
 
-def _names(measurement) -> list[str]:
+def _error_names(measurement) -> list[str]:
     return error_names([measurement])
 
 

@@ -87,7 +87,7 @@ def below(x: Array, count: int) -> Array:
 
 
 @below.defjvp
-def _tangent(count, primals, tangents):
+def _tangent_of_first(count, primals, tangents):
     return below(*primals, count), tangents[0]
 
 

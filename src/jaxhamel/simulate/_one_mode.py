@@ -49,7 +49,7 @@ def _with_tangent_only_reversed(x):
 
 
 @_with_tangent_only_reversed.defjvp
-def _tangent(primals, tangents):
+def _only_reversed_tangent(primals, tangents):
     out = _with_tangent_only_reversed(primals[0])  # keeps the rule for a second differentiation
     return out, _only_reversed_p.bind(tangents[0])
 

@@ -189,7 +189,7 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
         def project(t, q):
             return closed(system, t, q, metric, control)
 
-        found |= _closed(project, ts, found)
+        found |= _with_closed_loops(project, ts, found)
     return found | {"event": happened}
 
 
@@ -249,7 +249,7 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
     }
 
 
-def _closed(project, ts, found) -> dict[str, Any]:
+def _with_closed_loops(project, ts, found) -> dict[str, Any]:
     """Projects the configurations onto the holonomic constraints; missing rows stay NaN, with finite derivatives."""
     valid, q_end = found["valid"], project(found["t_end"], found["q_end"])
 

@@ -23,7 +23,7 @@ def summary(trajectory) -> str:
     """The lines of the summary: the system, time span, steps and result, and the drift of conserved quantities."""
     if np.ndim(trajectory.succeeded):
         return _summary_of_many(trajectory)
-    rows = [_span(trajectory), _steps(trajectory), ("result", _result(trajectory))]
+    rows = [_span(trajectory), _steps_row(trajectory), ("result", _result(trajectory))]
     rows += _growth(trajectory)
     if bool(trajectory.valid.any()):
         rows += list(_drifts(trajectory))
@@ -62,7 +62,7 @@ def _span(trajectory):
     return "time [s]", f"{ts[0]:.6g} … {ts[-1]:.6g}, {counted(len(ts), 'time')}"
 
 
-def _steps(trajectory):
+def _steps_row(trajectory):
     accepted = int(trajectory.stats["num_accepted_steps"])
     return "steps", f"{accepted} accepted, {int(trajectory.stats['num_rejected_steps'])} rejected"
 

@@ -108,13 +108,13 @@ class Trajectory(eqx.Module):
         if len(failed):
             result, t_end = jax.tree.map(lambda x: x[tuple(failed[0])], (self.result, self.t_end))
             words = f"{in_words(result, t_end)} {why_it_failed(self)}".rstrip()
-            raise RuntimeError(f"the simulation of {_name(self)} {words}")
+            raise RuntimeError(f"the simulation of {_system_name(self)} {words}")
         return self
 
     def __str__(self) -> str:
         from jaxhamel.simulate._summary import summary
 
-        return f"Trajectory of {_name(self)} (traced)" if _is_traced(self) else summary(self)
+        return f"Trajectory of {_system_name(self)} (traced)" if _is_traced(self) else summary(self)
 
 
 def of_equal_steps(
@@ -177,7 +177,7 @@ def why_it_failed(trajectory) -> str:
     return ""
 
 
-def _name(trajectory) -> str:
+def _system_name(trajectory) -> str:
     return type(trajectory.system).__name__
 
 

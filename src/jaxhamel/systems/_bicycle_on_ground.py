@@ -43,15 +43,15 @@ def configuration_on_ground(
     wheels: Float[Array, " 2"],
 ) -> Configuration:
     """The configuration in which both wheels touch the ground; all arguments of one dtype."""
-    leaned = multiply(_turn(2, heading), _turn(0, lean))
-    q = multiply(leaned, _turn(1, pitch(bicycle, lean, steer)))
+    leaned = multiply(_turn_about(2, heading), _turn_about(0, lean))
+    q = multiply(leaned, _turn_about(1, pitch(bicycle, lean, steer)))
     rotation = quaternion_matrix(q)
     hub = -rotation @ geometry_of(bicycle, rotation[2], steer).rear
     ground = jnp.concatenate([contact, jnp.zeros(1, contact.dtype)])
     return q, ground + hub, jnp.concatenate([steer[None], wheels])
 
 
-def _turn(axis: int, angle: Scalar) -> Float[Array, " 4"]:
+def _turn_about(axis: int, angle: Scalar) -> Float[Array, " 4"]:
     """The quaternion of a turn about a coordinate axis."""
     half = 0.5 * angle
     vector = jnp.sin(half) * jnp.eye(3, dtype=half.dtype)[axis]

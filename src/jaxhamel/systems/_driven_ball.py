@@ -87,11 +87,11 @@ class AbstractDrivenBall(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """u = A v: the slip of the contact point (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the angles."""
-        return _beside(rolling_frame(self.radius, q[0]), self.n_drives)
+        return _block_and_identity(rolling_frame(self.radius, q[0]), self.n_drives)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """B = A⁻¹ in closed form."""
-        return _beside(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
+        return _block_and_identity(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
         """Q = (0, 0, τ): a torque acts between ball and drive, so it does work on the drive's relative angle only."""
@@ -207,7 +207,7 @@ def _affine(function, like: Array) -> tuple[Array, Array]:
     return columns, bias
 
 
-def _beside(block: Float[Array, "5 5"], n: int) -> Float[Array, "n n"]:
+def _block_and_identity(block: Float[Array, "5 5"], n: int) -> Float[Array, "n n"]:
     """[[block, 0], [0, 1]]."""
     above, below = jnp.zeros((5, n), block.dtype), jnp.zeros((n, 5), block.dtype)
     return jnp.block([[block, above], [below, jnp.eye(n, dtype=block.dtype)]])

@@ -38,7 +38,7 @@ class _PlaneRails(eqx.Module):
         # a Python number, such as the default, gets the precision of the other parameters
         if isinstance(centre, int | float):
             centre = jnp.asarray(centre, self.normal.dtype)
-        self.centre = _rows("centre", centre, self.normal)
+        self.centre = _row_for_each_rail("centre", centre, self.normal)
 
     @property
     def n_masses(self) -> int:
@@ -72,7 +72,7 @@ class CircularRails(_PlaneRails):
     def __init__(
         self, radius: ArrayLike, normal: ArrayLike, zero: ArrayLike, centre: ArrayLike = 0.0
     ):
-        self.radius = _positive("radius", radius, ("n",))
+        self.radius = _positive_size("radius", radius, ("n",))
         super().__init__(self.radius.shape[0], normal, zero, centre)
 
     def __call__(self, theta: Float[Array, " n"]) -> Float[Array, "n 3"]:
@@ -95,7 +95,7 @@ class EllipticRails(_PlaneRails):
     def __init__(
         self, semi_axes: ArrayLike, normal: ArrayLike, zero: ArrayLike, centre: ArrayLike = 0.0
     ):
-        self.semi_axes = _positive("semi_axes", semi_axes, ("n", 2))
+        self.semi_axes = _positive_size("semi_axes", semi_axes, ("n", 2))
         super().__init__(self.semi_axes.shape[0], normal, zero, centre)
 
     def __call__(self, theta: Float[Array, " n"]) -> Float[Array, "n 3"]:
@@ -121,7 +121,7 @@ class FigureEightRails(_PlaneRails):
     def __init__(
         self, size: ArrayLike, normal: ArrayLike, zero: ArrayLike, centre: ArrayLike = 0.0
     ):
-        self.size = _positive("size", size, ("n",))
+        self.size = _positive_size("size", size, ("n",))
         super().__init__(self.size.shape[0], normal, zero, centre)
 
     def __call__(self, theta: Float[Array, " n"]) -> Float[Array, "n 3"]:
@@ -147,7 +147,7 @@ class StraightRails(eqx.Module):
         self.direction = as_parameter(direction)
         check_shape("direction", self.direction, ("n", 3), "One row for each mass.")
         check_unit_vectors("direction", self.direction)
-        self.origin = _rows("origin", origin, self.direction)
+        self.origin = _row_for_each_rail("origin", origin, self.direction)
 
     @property
     def n_masses(self) -> int:
@@ -195,14 +195,16 @@ class MixedRails(eqx.Module):
         return jnp.concatenate(positions)
 
 
-def _positive(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Array:
+def _positive_size(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Array:
     size = as_parameter(value)
     check_shape(name, size, shape, "One entry for each mass.")
     check_positive(name, size, "Give it in metres; turn `zero` or `normal` for the other sense.")
     return size
 
 
-def _rows(name: str, value: ArrayLike, like: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+def _row_for_each_rail(
+    name: str, value: ArrayLike, like: Float[Array, "n 3"]
+) -> Float[Array, "n 3"]:
     """A parameter of the rails as `(n, 3)`, a row for each; given as 0 or as `(3,)` it is the same for all rails."""
     rows = as_parameter(value)
     if rows.ndim == 2:

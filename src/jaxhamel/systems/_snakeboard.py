@@ -112,7 +112,7 @@ class Snakeboard(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "6 6"]:
         """u = (side velocities of back and front wheels, σ, ψ̇, φ̇_b, φ̇_f)."""
-        board = jnp.concatenate([_sides(q[1]), _along(q[1])[None]])
+        board = jnp.concatenate([_sides(q[1]), _allowed_direction(q[1])[None]])
         return _with_shape(board * self._lengths()[None, :])
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "6 6"]:
@@ -120,7 +120,11 @@ class Snakeboard(System):
         back, front = _sides(q[1])
         bb, ff, bf = jnp.dot(back, back), jnp.dot(front, front), jnp.dot(back, front)
         area = bb * ff - bf * bf
-        duals = [(back * ff - front * bf) / area, (front * bb - back * bf) / area, _along(q[1])]
+        duals = [
+            (back * ff - front * bf) / area,
+            (front * bb - back * bf) / area,
+            _allowed_direction(q[1]),
+        ]
         return _with_shape(jnp.stack(duals, axis=1) / self._lengths()[:, None])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " 6"]:
@@ -139,7 +143,7 @@ class Snakeboard(System):
         """The invariants of the motion without torques; empty if a control is given."""
         if control is not None:
             return {}
-        omega = _along(q[1])[0] * u[0] / self.half_length
+        omega = _allowed_direction(q[1])[0] * u[0] / self.half_length
         names = ("rotor", "back truck", "front truck")
         spins = {
             f"spin of the {name}": omega + rate for name, rate in zip(names, u[1:], strict=True)
@@ -203,7 +207,7 @@ class Snakeboard(System):
 
     def _inertia_along(self, r: Float[Array, " 3"]) -> Scalar:
         """M = m + (J/ℓ² − m) e_1² [kg], such that ½ M σ² is the board's kinetic energy."""
-        e1 = _along(r)[0]
+        e1 = _allowed_direction(r)[0]
         return self.mass + (self.inertia / self.half_length**2 - self.mass) * e1 * e1
 
 
@@ -215,7 +219,7 @@ def _sides(r: Float[Array, " 3"]) -> Float[Array, "2 3"]:
     return jnp.stack([across, -sin, cos], axis=1)
 
 
-def _along(r: Float[Array, " 3"]) -> Float[Array, " 3"]:
+def _allowed_direction(r: Float[Array, " 3"]) -> Float[Array, " 3"]:
     """e, the unit vector that both one-forms annihilate."""
     sin, cos = jnp.sin(r[1:]), jnp.cos(r[1:])
     (sin_b, sin_f), (cos_b, cos_f) = jnp.unstack(sin), jnp.unstack(cos)

@@ -111,12 +111,12 @@ class Suslov(System):
     def frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
         """A with the rows ξ (the constraint), a and b."""
         xi = self._xi(t)
-        return jnp.stack([xi, *_across(xi)])
+        return jnp.stack([xi, *_two_perpendicular(xi)])
 
     def inverse_frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
         """B = A⁻¹ with the columns ξ/|ξ|², a and b."""
         xi = self._xi(t)
-        return jnp.stack([xi / jnp.sum(xi * xi), *_across(xi)], axis=1)
+        return jnp.stack([xi / jnp.sum(xi * xi), *_two_perpendicular(xi)], axis=1)
 
     def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple[Any, ...]:
         return (Spins(inertia_matrix(self.inertia)[None], v[None], jnp.zeros_like(v)[None]),)
@@ -131,7 +131,7 @@ class Suslov(System):
         return self.xi(t) if callable(self.xi) else self.xi
 
 
-def _across(xi: Vector3) -> tuple[Vector3, Vector3]:
+def _two_perpendicular(xi: Vector3) -> tuple[Vector3, Vector3]:
     """Unit vectors a, b: e_1, e_2 turned by the shortest rotation e_3 → ξ/|ξ|."""
     x, y, z = xi / jnp.sqrt(jnp.sum(xi * xi))
     w = 1.0 / (1.0 + z)

@@ -55,13 +55,15 @@ def rail_lines(
     low, high = angles.min(axis=0), angles.max(axis=0)
     between = low + np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None] * (high - low)
     around = np.broadcast_to(FULL_TURN[:, None], between.shape)
-    found = _at(rails, np.concatenate([[low, low + 2 * np.pi], around, between]))
+    found = _rail_points(rails, np.concatenate([[low, low + 2 * np.pi], around, between]))
     start, end, around, between = np.split(found, [1, 2, 2 + RAIL_POINTS])
     closed = np.all(np.abs(start - end) < 1e-5, axis=-1)[..., None]
     return np.moveaxis(np.where(closed, around, between), 1, 0)
 
 
-def _at(rails: Callable[..., Any], thetas: Float[ndarray, "P n"]) -> Float[ndarray, "P n 3"]:
+def _rail_points(
+    rails: Callable[..., Any], thetas: Float[ndarray, "P n"]
+) -> Float[ndarray, "P n 3"]:
     if issubclass(type(rails), eqx.Module):  # in one program instead of eight small ones
         return along(rails, thetas)
     return np.stack([np.asarray(rails(theta), dtype=float) for theta in thetas])

@@ -70,7 +70,8 @@ def path_boxes(figure: Figure) -> list[dict[str, Any]]:
     """The position of each path and the coordinates at its edges, for the dot that the page moves along it."""
     settle(figure)
     return [
-        _box(axes) | {"xlim": _limits(axes.get_xlim()), "ylim": _limits(axes.get_ylim())}
+        _box(axes)
+        | {"xlim": _rounded_limits(axes.get_xlim()), "ylim": _rounded_limits(axes.get_ylim())}
         for axes in figure.axes
         if axes.get_label() == "path"
     ]
@@ -86,7 +87,7 @@ def _box(axes) -> dict[str, Any]:
     }
 
 
-def _limits(limits) -> list[float]:
+def _rounded_limits(limits) -> list[float]:
     return np.round(limits, 9).tolist()
 
 
@@ -129,10 +130,10 @@ def _one_path(run: re.Match, svg: str) -> str:
     size = 2 * float(circle[1]) + float(
         width[1] if width else 1.0
     )  # the marker's edge line lies outside of it
-    points = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in places)
+    points = "".join(f"M{_number_text(x)} {_number_text(y)}h0" for x, y in places)
     look = "; ".join(["fill: none", *stroke, f"stroke-width: {size:.4g}", "stroke-linecap: round"])
     return f'<path class="dots" d="{points}" style="{look}"/>'
 
 
-def _short(number: str) -> str:
+def _number_text(number: str) -> str:
     return f"{float(number):.2f}".rstrip("0").rstrip(".")

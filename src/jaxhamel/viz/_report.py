@@ -51,7 +51,7 @@ class Report:
     def html(self) -> str:
         """The page, self-contained: no link, font, script or image from elsewhere."""
         page = _asset("page.html") if self.scene else _still(_asset("page.html"))
-        return _filled(page, self._parts())
+        return _filled_template(page, self._parts())
 
     def _parts(self) -> dict[str, str]:
         script = f'\n"use strict";\n{"".join(_asset(name) for name in SCRIPTS)}'
@@ -63,15 +63,15 @@ class Report:
             if self.warning
             else "",
             "alt": escape(f"3-D animation: {self.title}. {self.lead}"),
-            "css": _filled(
+            "css": _filled_template(
                 _asset("page.css"), {"light": css_variables(LIGHT), "dark": css_variables(DARK)}
             ),
-            "keys": "".join(_keys(self.scene)) if self.scene else "",
+            "keys": "".join(_legend_entries(self.scene)) if self.scene else "",
             "speeds": "".join(f'<option value="{s}">{s}×</option>' for s in SPEEDS),
             "force": _force_switch(self.scene) if self.scene else "",
             "tiles": "".join(_tile(*tile) for tile in self.tiles),
             "charts": "\n".join(_chart(chart) for chart in distinct(self.charts)),
-            "tables": "\n".join(_table(name, rows) for name, rows in self.tables.items()),
+            "tables": "\n".join(_html_table(name, rows) for name, rows in self.tables.items()),
             "colophon": escape(self.colophon),
             "scene": _json(self.scene.payload()) if self.scene else "",
             "script": script,
@@ -92,7 +92,7 @@ def _asset(name: str) -> str:
     return (files("jaxhamel.viz") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _filled(template: str, parts: Mapping[str, str]) -> str:
+def _filled_template(template: str, parts: Mapping[str, str]) -> str:
     """The template with each `{{name}}` replaced by the part of that name; inserted text is not searched again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
@@ -113,7 +113,7 @@ def _json(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _keys(scene: Scene):
+def _legend_entries(scene: Scene):
     """Yields the entries of the animation's legend: every labelled object with its colour."""
     for thing in scene.things:
         match thing:
@@ -150,8 +150,8 @@ def _chart(chart: Chart) -> str:
     return f'<figure class="card">{inner}</figure>'
 
 
-def _table(heading: str, rows: Mapping[str, object]) -> str:
-    body = "".join(_row(str(k), _shown(v)) for k, v in rows.items())
+def _html_table(heading: str, rows: Mapping[str, object]) -> str:
+    body = "".join(_html_row(str(k), _cell_text(v)) for k, v in rows.items())
     title, table = f"<h2>{escape(heading)}</h2>", f"<table>{body}</table>"
     if len(rows) > LONG_TABLE:
         inner = f"<details><summary>{title}{len(rows)} entries</summary>{table}</details>"
@@ -160,12 +160,12 @@ def _table(heading: str, rows: Mapping[str, object]) -> str:
     return f'<section class="card">{inner}</section>'
 
 
-def _row(name: str, value: str) -> str:
+def _html_row(name: str, value: str) -> str:
     kind = " class='short'" if len(value) <= ONE_LINE else ""
     return f"<tr><th scope='row'>{escape(name)}</th><td{kind}>{escape(value)}</td></tr>"
 
 
-def _shown(value: object) -> str:
+def _cell_text(value: object) -> str:
     match value:
         case bool():
             return "yes" if value else "no"
@@ -174,6 +174,6 @@ def _shown(value: object) -> str:
         case None:
             return "none"
         case list() | tuple():
-            return ", ".join(_shown(entry) for entry in value)
+            return ", ".join(_cell_text(entry) for entry in value)
         case _:
             return str(value)

@@ -132,19 +132,22 @@ class Scene:
 
     def payload(self) -> dict[str, Any]:
         """The scene as data for JSON: at most `frames` of its times, with numbers rounded to the visible precision."""
-        keep = _kept(len(self.ts), self.frames)
+        keep = _rows_kept(len(self.ts), self.frames)
         poses = list({id(p): p for p in map(_pose, self.things) if p is not None}.values())
         number = {id(p): i for i, p in enumerate(poses)}
         digits = max(2, 5 - int(np.floor(np.log10(self.extent))))
         return {
-            "ts": _flat(self.ts[keep], 6),
-            "focus": _flat(self.focus[keep], digits),
+            "ts": _rounded_list(self.ts[keep], 6),
+            "focus": _rounded_list(self.focus[keep], digits),
             "extent": self.extent,
             "ground": self.ground,
             "speed": self.speed,
             "view": list(self.view),
             "poses": [
-                {"q": _flat(p.quaternion[keep], 5), "p": _flat(p.position[keep], digits)}
+                {
+                    "q": _rounded_list(p.quaternion[keep], 5),
+                    "p": _rounded_list(p.position[keep], digits),
+                }
                 for p in poses
             ],
             "things": [
@@ -175,11 +178,11 @@ def _moving_arrays(thing: Thing):
             yield "vector", vector
 
 
-def _kept(count: int, most: int) -> np.ndarray:
+def _rows_kept(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def _flat(array: np.ndarray, digits: int) -> list[Any]:
+def _rounded_list(array: np.ndarray, digits: int) -> list[Any]:
     rounded = np.round(np.asarray(array, dtype=float).ravel(), digits) + 0.0  # −0 becomes 0
     return [int(x) if x == int(x) else x for x in rounded.tolist()]
 
@@ -187,7 +190,7 @@ def _flat(array: np.ndarray, digits: int) -> list[Any]:
 def _in_time(array: np.ndarray, keep: np.ndarray, digits: int) -> dict[str, Any]:
     moving = array.ndim == 3
     values = array[keep] if moving else array
-    return {"moving": moving, "count": int(array.shape[-2]), "data": _flat(values, digits)}
+    return {"moving": moving, "count": int(array.shape[-2]), "data": _rounded_list(values, digits)}
 
 
 def _thing_payload(thing: Thing, pose: int, keep: np.ndarray, digits: int) -> dict[str, Any]:
@@ -205,12 +208,12 @@ def _thing_payload(thing: Thing, pose: int, keep: np.ndarray, digits: int) -> di
             return common | look | {"label": thing.label} | _in_time(thing.points, keep, digits)
         case Trail():
             look = {"role": thing.role, "label": thing.label}
-            return common | look | {"data": _flat(thing.points[keep], digits)}
+            return common | look | {"data": _rounded_list(thing.points[keep], digits)}
         case Arrow():
             arrow = thing.vector[keep] * thing.scale
             return common | {
                 "role": thing.role,
                 "label": thing.label,
-                "origin": _flat(thing.origin[keep], digits),
-                "vector": _flat(arrow, digits),
+                "origin": _rounded_list(thing.origin[keep], digits),
+                "vector": _rounded_list(arrow, digits),
             }

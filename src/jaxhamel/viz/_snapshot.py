@@ -87,8 +87,8 @@ def _draw(axes, camera: Camera, thing: Thing, i: int) -> None:
         case Curve():
             _curve(axes, camera, thing, i)
         case Trail(points=points, role=role):
-            _line(axes, camera, points, role, 1.0, 0, alpha=0.3)
-            _line(axes, camera, points[: i + 1], role, 2.4, 0)
+            _draw_line(axes, camera, points, role, 1.0, 0, alpha=0.3)
+            _draw_line(axes, camera, points[: i + 1], role, 2.4, 0)
         case Arrow():
             tip = thing.origin[i] + thing.scale * thing.vector[i]
             _arrow(axes, camera, thing.origin[i], tip, thing.role)
@@ -102,7 +102,7 @@ def _curve(axes, camera: Camera, curve: Curve, i: int) -> None:
     points = _placed(curve.points, curve.pose, i)
     depth = 0 if curve.pose is None else camera.see(points).mean(0)[2]
     dashes = (4, 3) if curve.dashed else (None, None)
-    _line(axes, camera, points, curve.role, curve.width, depth, dashes=dashes)
+    _draw_line(axes, camera, points, curve.role, curve.width, depth, dashes=dashes)
 
 
 def _placed(points: np.ndarray, pose: Pose | None, i: int) -> np.ndarray:
@@ -116,7 +116,7 @@ def _matrix(q: np.ndarray) -> np.ndarray:
     return np.eye(3) + 2 * w * cross + 2 * cross @ cross
 
 
-def _line(axes, camera, points, role, width, depth, **look) -> None:
+def _draw_line(axes, camera, points, role, width, depth, **look) -> None:
     """Draws the part of a polyline in front of the camera, above all objects with a larger `depth`."""
     seen = camera.see(points)
     flat = np.where(seen[:, 2:] > 0.02 * np.abs(seen).max(), camera.project(points), np.nan)
@@ -151,7 +151,7 @@ def _ground(axes, camera: Camera, aim, distance: float, scene: Scene) -> None:
                 for swap in (False, True):
                     cell = np.array([[i, k], [i, k + 3]])[:, :: -1 if swap else 1] + middle
                     ends = np.column_stack([step * cell, np.full(2, scene.ground)])
-                    _line(axes, camera, ends, "line", 0.8, 0, alpha=fade)
+                    _draw_line(axes, camera, ends, "line", 0.8, 0, alpha=fade)
 
 
 def _shell(axes, camera: Camera, radius: float, pose: Pose, i: int) -> None:

@@ -21,7 +21,7 @@ from jax.interpreters import ad
 from jaxhamel._lanes._graph._elimination import transposed
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
@@ -177,7 +177,7 @@ class _Beside:
 
     def put_back(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
         """Copies the cotangents of the inputs `along`, computed from those of the results, into the outer graph."""
-        starts, ends, known = _numbers(along), _numbers(out), _numbers(bars)
+        starts, ends, known = node_numbers(along), node_numbers(out), node_numbers(bars)
         inputs = [i for i in self.given.values() if self.graph.value(i) is None]
         shorter, place = factored(self.graph, [*inputs, *starts], ends)
         shorter.entries = {place[i]: k for i, k in self.graph.entries.items() if i in place}
@@ -210,7 +210,3 @@ class _Beside:
 
 def _each(nodes: Nodes, of: Callable[[int], int]) -> Nodes:
     return np.array([of(i) for i in nodes.ravel().tolist()], dtype=int).reshape(nodes.shape)
-
-
-def _numbers(arrays: list[Nodes]) -> list[int]:
-    return [i for x in arrays for i in x.ravel().tolist()]

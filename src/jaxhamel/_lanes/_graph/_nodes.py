@@ -1,5 +1,6 @@
 """Arrays whose entries are nodes of a `Graph`, and elementwise operations on them."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,11 @@ def each(graph: "Graph", primitive, dtype, *operands: Nodes, params: dict | None
     columns = zip(*(x.ravel().tolist() for x in operands), strict=True)
     nodes = [graph.apply(primitive, column, dtype, params) for column in columns]
     return np.array(nodes, dtype=int).reshape(operands[0].shape)
+
+
+def node_numbers(arrays: Iterable[Nodes]) -> list[int]:
+    """The nodes of all arrays in one list."""
+    return [i for nodes in arrays for i in nodes.ravel().tolist()]
 
 
 def along(axis: int, index) -> tuple:

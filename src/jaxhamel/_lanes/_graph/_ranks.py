@@ -20,7 +20,7 @@ _FIRST: Rank = (0, -1)
 def entries_axis(closed) -> int | None:
     """The length of the axis that most numbers of a jaxpr's arrays share; None if there is no long axis."""
     numbers: Counter = Counter()
-    for shape in _shapes(closed.jaxpr):
+    for shape in _result_shapes(closed.jaxpr):
         size = 1
         for n in shape:
             size *= n
@@ -28,13 +28,13 @@ def entries_axis(closed) -> int | None:
     return max(numbers, key=lambda n: (numbers[n], n), default=None)
 
 
-def _shapes(jaxpr) -> Iterator[tuple[int, ...]]:
+def _result_shapes(jaxpr) -> Iterator[tuple[int, ...]]:
     for equation in jaxpr.eqns:
         yield from (v.aval.shape for v in equation.outvars)
         for value in equation.params.values():
             called = getattr(value, "jaxpr", value)
             if hasattr(called, "eqns"):
-                yield from _shapes(called)
+                yield from _result_shapes(called)
 
 
 def ranked(graph, nodes: list[int]) -> list[int]:

@@ -122,7 +122,7 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
     """The rule for `lax.scan`: unrolls the loop."""
     params = equation.params
     length, body = params["length"], _closed(params["jaxpr"])
-    fixed, carry, columns = _parts(operands, *_divisions(equation, body))
+    fixed, carry, columns = _split_in_three(operands, *_divisions(equation, body))
     rows, first = [], len(graph.nodes)
     turns: Iterable[int] = range(length)
     for i in reversed(range(length)) if params["reverse"] else turns:
@@ -159,7 +159,7 @@ def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
     return end - (len(equation.outvars) - stacked), end
 
 
-def _parts(values, first: int, second: int) -> tuple[list, list, list]:
+def _split_in_three(values, first: int, second: int) -> tuple[list, list, list]:
     return list(values[:first]), list(values[first:second]), list(values[second:])
 
 
@@ -175,7 +175,7 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
     """Unrolls a loop whose number of iterations does not depend on the data."""
     params = equation.params
     n = params["cond_nconsts"]
-    of_test, of_body, carry = _parts(operands, n, n + params["body_nconsts"])
+    of_test, of_body, carry = _split_in_three(operands, n, n + params["body_nconsts"])
     first = len(graph.nodes)
     for turn in range(MOST_TURNS):
         (goes_on,) = interpret(graph, _closed(params["cond_jaxpr"]), [*of_test, *carry])

@@ -24,15 +24,15 @@ def elimination_order(zero: np.ndarray) -> list[int]:
 
 def solution_operations(zero: np.ndarray, order: Sequence[int]) -> int:
     """The number of operations of LDLᵀ and of one solution with it, if the unknowns are eliminated in this order."""
-    degrees = (len(rest) for _, rest in _eliminated(zero, order))
+    degrees = (len(rest) for _, rest in _elimination_steps(zero, order))
     return sum(d * (d + 1) + 5 * d + 2 for d in degrees)
 
 
 def _by_degree(zero: np.ndarray) -> list[int]:
-    return [i for i, _ in _eliminated(zero, None)]
+    return [i for i, _ in _elimination_steps(zero, None)]
 
 
-def _eliminated(zero: np.ndarray, order: Sequence[int] | None):
+def _elimination_steps(zero: np.ndarray, order: Sequence[int] | None):
     """Yields each unknown, in the order in which they are eliminated, with its neighbours at that moment.
 
     Two unknowns are neighbours while their entry is not zero. Without an `order` one with the fewest neighbours is next.

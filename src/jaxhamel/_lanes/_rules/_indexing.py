@@ -60,7 +60,7 @@ def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=
 
 def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype, few) -> Nodes:
     last = x.shape[axis] - size
-    start = _inside(graph, start, last)
+    start = _clamped_start(graph, start, last)
     known = graph.value(start)
     if known is not None:
         return x[along(axis, slice(int(known), int(known) + size))]
@@ -80,7 +80,7 @@ def _chosen(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
     return found
 
 
-def _inside(graph: Graph, start: int, last: int) -> int:
+def _clamped_start(graph: Graph, start: int, last: int) -> int:
     """Clamps the start as JAX does, so that the window stays inside the array."""
     kind = graph.nodes[start].dtype
     start = graph.apply(lax.max_p, (start, graph.constant(np.asarray(0, kind))), kind)
@@ -94,7 +94,7 @@ def dynamic_update_slice(
     dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
     for axis, start in enumerate(starts):
         if update.shape[axis] < x.shape[axis]:
-            start = _inside(graph, int(start), x.shape[axis] - update.shape[axis])
+            start = _clamped_start(graph, int(start), x.shape[axis] - update.shape[axis])
             update, here = _placed(graph, update, here, axis, x.shape[axis], start, dtype)
     return [each(graph, lax.select_n_p, dtype, here, x, update)]
 
@@ -195,7 +195,8 @@ def _scatter(combine: Callable) -> Callable:
             update = np.expand_dims(updates[row], inserted)
             if clipped:
                 starts = {
-                    a: _inside(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()
+                    a: _clamped_start(graph, i, x.shape[a] - update.shape[a])
+                    for a, i in starts.items()
                 }
             _write(graph, part, update, starts, combine, dtype)
         return [x]

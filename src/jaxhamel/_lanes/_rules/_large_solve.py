@@ -30,11 +30,11 @@ def solution(
     **Arguments:** `rows`: the rows of the lower triangle of M, of shapes `(1,)` to `(n,)`.
     """
     n = len(rows)
-    upper = _eliminated(_joined(rows, columns))
+    upper = _triangular_form(_augmented_matrix(rows, columns))
     return [_substituted(upper, n + k) for k in range(len(columns))]
 
 
-def _joined(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n m"]:
+def _augmented_matrix(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n m"]:
     """One matrix with the upper triangle of M and the columns b.
 
     They are written into it one after the other: of a stack XLA would select each entry.
@@ -47,7 +47,7 @@ def _joined(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n 
     return found
 
 
-def _eliminated(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
+def _triangular_form(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """Eliminates below the diagonal: the upper triangle U of M, and the columns b after the same steps."""
     n, width = matrix.shape
     start = jnp.zeros_like(matrix), jnp.zeros(n, matrix.dtype)

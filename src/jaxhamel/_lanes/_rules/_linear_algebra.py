@@ -226,7 +226,7 @@ def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
     of, whole, x, rows = _Entries(graph, dtype), _Entries(graph, kind), x.copy(), len(x)
     order, pivots = np.array([whole.number(i) for i in range(rows)]), []
     for j in range(min(x.shape)):
-        largest = _largest(graph, x[j:, j], dtype)  # one flag for each row from j on
+        largest = _first_largest(graph, x[j:, j], dtype)  # one flag for each row from j on
         pivot = whole.number(j)
         for i, here in enumerate(largest[1:], start=j + 1):
             here = np.array(here)
@@ -242,7 +242,7 @@ def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
     return [x, np.array(pivots, dtype=int), order]
 
 
-def _largest(graph: Graph, column: Nodes, dtype) -> list[int]:
+def _first_largest(graph: Graph, column: Nodes, dtype) -> list[int]:
     """One flag for each entry, true only for the first entry of largest magnitude."""
     sizes = each(graph, lax.abs_p, dtype, column)
     best, flags = sizes[:1], [graph.constant(True)]

@@ -86,7 +86,7 @@ MOVES: dict[str, Primitive] = {
 # --- sums, products, the largest ------------------------------------------------------------------
 
 
-def _chain(graph: Graph, primitive, rows: Nodes, dtype) -> Nodes:
+def _combined_in_order(graph: Graph, primitive, rows: Nodes, dtype) -> Nodes:
     """Combines the rows of an array in order; gives one node for each column."""
 
     def combine(x, y):
@@ -101,7 +101,7 @@ def _reduction(primitive, of_nothing) -> Callable:
         rows = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *out.shape)
         if len(rows) == 0:
             return [np.full(out.shape, graph.constant(np.asarray(of_nothing, out.dtype)))]
-        nodes = _chain(graph, primitive, rows.reshape(len(rows), -1), out.dtype)
+        nodes = _combined_in_order(graph, primitive, rows.reshape(len(rows), -1), out.dtype)
         return [nodes.reshape(out.shape)]
 
     return rule
@@ -116,7 +116,7 @@ def _cumulative(primitive) -> Callable:
         rows = rows[::-1] if equation.params["reverse"] else rows
         for i in range(1, len(rows)):
             pair = np.stack([rows[i - 1].ravel(), rows[i].ravel()])
-            rows[i] = _chain(graph, primitive, pair, dtype).reshape(rows[i].shape)
+            rows[i] = _combined_in_order(graph, primitive, pair, dtype).reshape(rows[i].shape)
         rows = rows[::-1] if equation.params["reverse"] else rows
         return [
             np.moveaxis(

@@ -23,14 +23,14 @@ def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) ->
     kept, cost = set(), {}
     for i in needed:
         node = graph.nodes[i]
-        cost[i] = _cost(node, cost)
+        cost[i] = _cost_of_node(node, cost)
         if uses[i] > 1 and cost[i] > above and node.batched and node.dtype == np.float64:
             kept.add(i)
             cost[i] = 0
     return kept
 
 
-def _cost(node, cost) -> int:
+def _cost_of_node(node, cost) -> int:
     record = scalar(node)
     if record is None or not record.repeated:
         return 0

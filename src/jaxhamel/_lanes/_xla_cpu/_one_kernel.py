@@ -53,7 +53,7 @@ def as_one_kernel(
         def called(*kept):
             some = iter(kept)  # an empty array is no argument
             filled = [next(some) if x.size else jnp.zeros(x.shape, x.dtype) for x in like]
-            return _joined(function(*filled), groups, kept)
+            return _joined_results(function(*filled), groups, kept)
 
         kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in held])
         first, *rest = called(*kept)
@@ -91,7 +91,7 @@ def _groups(shapes: Sequence[Any]) -> list[list[int]]:
     return [group for dtype in order for group in groups[dtype]]
 
 
-def _joined(results, groups: list[list[int]], used) -> list:
+def _joined_results(results, groups: list[list[int]], used) -> list:
     """Joins the results of each group into one vector; one entry of each value in `used` follows those of the first."""
     flat = [[jnp.ravel(results[i]) for i in group] for group in groups]
     flat[0] += _of_each(used, results[groups[0][0]].dtype)

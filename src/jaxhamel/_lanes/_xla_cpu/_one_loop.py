@@ -95,7 +95,7 @@ def prologue_in_one_kernel(graph, parts: Split, values: dict[int, Any]) -> bool:
     given = sorted(j for j in used if graph.nodes[j].value is None)
     wanted = [i for i in parts.before if i in own and i in {*parts.given, *parts.ends}]
     of_one = Split([], sorted(own), given, wanted, [])
-    found = _run(graph, of_one, values, 1)
+    found = _run_loop(graph, of_one, values, 1)
     values.update({i: lax.squeeze(x, (0,)) for i, x in found.items()})
     return True
 
@@ -149,7 +149,7 @@ def _in_loops(
         return found
     whole = in_one_kernel(size) and 0 < len(parts.results) <= MOST_VALUES >= len(parts.given)
     for piece in [parts] if whole else pieces(graph, parts):
-        known.update(_run(graph, piece, known, size))
+        known.update(_run_loop(graph, piece, known, size))
     return {i: known[i] for i in parts.results}
 
 
@@ -179,7 +179,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
     return {i: jnp.reshape(x, (size,)) for i, x in zip(parts.results, out[:-1], strict=True)}
 
 
-def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
+def _run_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
     """Computes the results of one loop as a `reduce_window`; shared values are its initial values."""
     shared = [i for i in parts.given if not np.ndim(values[i])]
     own = [i for i in parts.given if np.ndim(values[i])]
@@ -211,7 +211,7 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 
     results = {i: slot.result for i, slot in enumerate(slots) if slot.result is not None}
     wanted = list(results)
-    block = _block(slots, size)
+    block = _lanes_at_a_time(slots, size)
     out = window(operands) if block >= size else _in_blocks(window, operands, wanted, block)
     found = out if block >= size else dict(zip(wanted, out, strict=True))
     return {result: found[i] for i, result in results.items()}
@@ -222,7 +222,7 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 IDLE, BLOCK = 2**23, 2**20
 
 
-def _block(slots: list["_Slot"], size: int) -> int:
+def _lanes_at_a_time(slots: list["_Slot"], size: int) -> int:
     """The number of lanes that a loop computes at a time."""
     idle = sum(slot.dtype.itemsize * (slot.result is None) for slot in slots)
     if idle * size <= IDLE or jax.device_count() > 1:

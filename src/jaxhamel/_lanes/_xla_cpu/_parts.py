@@ -37,7 +37,7 @@ def compute_in_parts(graph, nodes: list[int], wanted: list[int], values: dict[in
     first, rest = _divided(graph, nodes)
     compute(graph, first, values)
     if rest:
-        values.update(_inside(graph, rest, wanted, values))
+        values.update(_computed_inside(graph, rest, wanted, values))
 
 
 def _divided(graph, nodes: list[int]) -> tuple[list[int], list[int]]:
@@ -46,7 +46,9 @@ def _divided(graph, nodes: list[int]) -> tuple[list[int], list[int]]:
     return nodes[:here], nodes[here:]
 
 
-def _inside(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> dict[int, Any]:
+def _computed_inside(
+    graph, nodes: list[int], wanted: list[int], values: dict[int, Any]
+) -> dict[int, Any]:
     """Computes the remaining nodes in a nested computation, whose inputs are the initial values of the window."""
     own = set(nodes)
     needed = {j for i in nodes for j in graph.nodes[i].operands} - own
@@ -90,7 +92,7 @@ def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
     pairs: dict[int, tuple] = {}
     for i in nodes:
         node = graph.nodes[i]
-        operands = [_read(graph, j, values) for j in node.operands]
+        operands = [_node_value(graph, j, values) for j in node.operands]
         if name_of(node) in ("sin", "cos") and has_sine(node.dtype):
             of = node.operands[0]
             pairs[of] = pairs.get(of) or sine_and_cosine(operands[0])
@@ -101,7 +103,7 @@ def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
             values[i] = node.primitive.bind(*in_one_shape(node, operands), **dict(node.params))
 
 
-def _read(graph, node: int, values):
+def _node_value(graph, node: int, values):
     constant = graph.nodes[node].value
     return values[node] if constant is None else constant
 

@@ -157,11 +157,11 @@ def fits(jaxpr, most: int = MOST_OPERATIONS) -> bool:
 def _operations(jaxpr) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
-        for inner in _inside(equation):
+        for inner in _inner_programs(equation):
             yield from _operations(inner)
 
 
-def _inside(equation) -> Iterable[Any]:
+def _inner_programs(equation) -> Iterable[Any]:
     programs = primitive_of(equation).programs
     return jaxprs_in_params(equation.params) if programs is None else programs(equation)
 

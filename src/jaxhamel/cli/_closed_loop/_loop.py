@@ -249,14 +249,14 @@ def controller_of(
         lower=-limit,
         upper=limit,
         # the plan's control halfway to the time at which the first command acts
-        start=_value(law.control, law.ts[0] + 0.5 * table["delay"]),
+        start=_control_value(law.control, law.ts[0] + 0.5 * table["delay"]),
         sensors=sensors,
         estimator=estimator,
     )
 
 
 @compiled
-def _value(control: Any, t: Any) -> Any:
+def _control_value(control: Any, t: Any) -> Any:
     """control(t), compiled as one program; without `jit` each operation would be compiled by itself."""
     return control(t)
 

@@ -97,7 +97,7 @@ def measured(
     else:
         position, error = _from_path(law, tracking, robots.system, ts, motions.q)
     force = None
-    if hasattr(_inner(robots.system), "contact_force"):
+    if hasattr(_system_inside(robots.system), "contact_force"):
         force = np.swapaxes(_forces(robots, ts, states), 0, 1)
     command = np.max(np.abs(np.asarray(motions.commands)), axis=(1, 2))
 
@@ -107,7 +107,7 @@ def measured(
     return LoopMeasures(np.asarray(ts), np.asarray(error), as_array(position), force, command)
 
 
-def _inner(system: Any) -> Any:
+def _system_inside(system: Any) -> Any:
     return system.system if isinstance(system, MovingParts) else system
 
 
@@ -162,7 +162,7 @@ def _contact(system, axes, states):
     def force(system, t, q, u, command):
         if not isinstance(system, MovingParts):
             return system.contact_force(t, q, u, Constant(command))
-        return _inner(system).contact_force(t, *system.inside(t, q, u, Constant(command)))
+        return _system_inside(system).contact_force(t, *system.inside(t, q, u, Constant(command)))
 
     of_all = lanes(force, (axes, None, 0, 0, 0))
     return jax.lax.map(lambda now: of_all(system, *now), states)

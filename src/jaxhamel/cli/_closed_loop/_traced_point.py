@@ -66,15 +66,15 @@ def traced_by_all(
 
 @compiled
 def _positions(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "K 3"]:
-    return _along(point, system, ts, q)
+    return _positions_along(point, system, ts, q)
 
 
 @compiled
 def _of_all(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "B K 3"]:
-    return jax.vmap(lambda q: _along(point, system, ts, q))(q)
+    return jax.vmap(lambda q: _positions_along(point, system, ts, q))(q)
 
 
-def _along(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "K 3"]:
+def _positions_along(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "K 3"]:
     def at(t, q):
         turned, position = system.places(t, q, None)[point.body]
         return position + quaternion_rotate(turned, point.point)

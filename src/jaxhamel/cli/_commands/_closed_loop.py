@@ -119,7 +119,7 @@ def close_loop(
             raise TrainingInterrupted(policy)
     else:
         law = regulator_of(scenario, plan)
-    return _closed(scenario, result.problem, plan, law, seed, policy)
+    return _closed_and_open_loop(scenario, result.problem, plan, law, seed, policy)
 
 
 def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
@@ -142,7 +142,7 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
     measured(problem, robots, still, law)
 
 
-def _closed(
+def _closed_and_open_loop(
     scenario: Scenario,
     problem: ControlProblem,
     plan: MotionPlan,
@@ -158,7 +158,7 @@ def _closed(
         return measured(problem, robots, motions_in(found), law, point), found
 
     closed, found = run(law, policy)
-    shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
+    shown = _as_companion(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     charted = problem.tracking is None
     first = coordinates_of(plan.system, found.q) if charted else None
     del found  # frees some hundred megabytes before the next run
@@ -212,7 +212,7 @@ def _motions(
     return motions_of(scenario, robots, controller, _samples(scenario, law), seed)
 
 
-def _shown(robots: Robots, motions: Trajectory, number: int) -> Companion:
+def _as_companion(robots: Robots, motions: Trajectory, number: int) -> Companion:
     ts, q, u = jax.tree.map(lambda x: np.asarray(x[number]), (motions.ts, motions.q, motions.u))
     leaves, structure = jax.tree.flatten(robots.system)
     axes = flat_axes_of(robots.axes[0], robots.system)

@@ -61,16 +61,16 @@ class ClosedLoop(NamedTuple):
 def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
     """The entry `closed_loop` of summary.json: results of the robots with feedback, and of the same robots in open loop."""
     return {
-        **_numbers(found.closed, found.tolerance),
+        **_loop_numbers(found.closed, found.tolerance),
         "tolerance": found.tolerance,
         "size": found.size,
         "unit": found.unit,
         "growth": float(found.growth.growth[-1]),
         "largest_multiplier": float(np.max(found.growth.multipliers)),
         "seed": seed,
-        "open_loop": _numbers(found.open_loop, found.tolerance),
+        "open_loop": _loop_numbers(found.open_loop, found.tolerance),
         **(
-            {"regulator": _numbers(found.regulated, found.tolerance)}
+            {"regulator": _loop_numbers(found.regulated, found.tolerance)}
             if found.regulated is not None
             else {}
         ),
@@ -102,7 +102,7 @@ def _advice(prompt: LoopGrowth | None) -> str:
     return f"Without the delay they grow {growth:.2g} times, too: shorten `feedback.period`, or {weights}"
 
 
-def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
+def _loop_numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
     followed, rms = motions.followed(tolerance), motions.rms
     whole = np.isfinite(rms)  # motions that did not break down
     failed = probability(~followed)

@@ -116,7 +116,7 @@ def progress(state: Any) -> str:
     """The progress line of the search; the time left is shown once the pace of the iterations is known."""
     left = f", at most {state.time_left:.0f} s left" if state.iteration > 2 else ""
     rms = state.tracking_rms
-    tracking = "" if rms is None or np.isnan(rms) else f"tracking {_length(rms)}  "
+    tracking = "" if rms is None or np.isnan(rms) else f"tracking {_length_in_words(rms)}  "
     return (
         f"iteration {state.iteration:3d}  cost {state.cost:.3e}  "
         f"{tracking}{state.elapsed:.0f} s{left}  "
@@ -124,7 +124,7 @@ def progress(state: Any) -> str:
     )
 
 
-def _length(metres: float) -> str:
+def _length_in_words(metres: float) -> str:
     return f"{1e3 * metres:.3g} mm" if metres < 1 else f"{metres:.3g} m"
 
 
@@ -159,6 +159,6 @@ def _lead(result: Result) -> str:
         return ""
     share = f"{100 * rms / size:.2g} % of its size"
     return (
-        f"The ball rolls {result.path_length:.3g} m and stays within {_length(rms)} (RMS) of the "
+        f"The ball rolls {result.path_length:.3g} m and stays within {_length_in_words(rms)} (RMS) of the "
         f"path asked for, {share}. The masses' motion was found by gradients through the simulation."
     )

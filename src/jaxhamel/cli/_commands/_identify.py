@@ -54,7 +54,7 @@ def run_identify(
         paths = runs_in(scenario, data)
     read = {path: read_run(scenario, path, measurements, control) for path in paths}
     runs = {path: on_clock(scenario, run) for path, run in read.items()}
-    check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs.values()), budget)
+    check_fit_step(scenario["fit"]["dt"], sum(_duration(run) for run in runs.values()), budget)
     problems = _problems(scenario, system, measurements, runs, data)
     folder(out)
     told = f"{counted(len(runs), 'run')} from {data}"
@@ -72,7 +72,9 @@ def run_identify(
 
         estimate = _fit(scenario, system, fitted.problems, shown, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
-    outcome = Outcome("identify", scenario, *ended, started, reached=_results(scenario, estimate))
+    outcome = Outcome(
+        "identify", scenario, *ended, started, reached=_results_by_stage(scenario, estimate)
+    )
     outcome = write_identification(out, outcome, estimate, measurements)
     terminal.say(str(estimate))
     return outcome
@@ -94,7 +96,7 @@ def _size_in_words(problems: Any, system: Any) -> str:
     return f"stages {', then '.join(problems)}"
 
 
-def _results(scenario: Scenario, estimate: Any) -> dict[str, Any]:
+def _results_by_stage(scenario: Scenario, estimate: Any) -> dict[str, Any]:
     """The results for summary.json. The status of a stage that was skipped is None."""
     reached = estimate.to_dict()
     if scenario["stages"]:
@@ -105,7 +107,7 @@ def _results(scenario: Scenario, estimate: Any) -> dict[str, Any]:
     return reached
 
 
-def _length(run: Any) -> float:
+def _duration(run: Any) -> float:
     return float(run.ts[-1] - run.ts[0])
 
 

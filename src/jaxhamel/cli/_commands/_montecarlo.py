@@ -67,9 +67,9 @@ def run_montecarlo(
     remove_summary(out)
     nominal_run = _in_a_thread(lambda: prepared.shown(simulated(prepared)))
     with terminal.updating(), _as_one_line():
-        study = Study.of(run.values(_shown(terminal)), samples, run.first(), run.events)
+        study = Study.of(run.values(_progress_shown_on(terminal)), samples, run.first(), run.events)
     terminal.say(str(study))
-    return _write(out, scenario, study, model, nominal_run.result(), started)
+    return _write_results(out, scenario, study, model, nominal_run.result(), started)
 
 
 def run_one(
@@ -134,25 +134,25 @@ def _as_one_line() -> Iterator[None]:
         raise ScenarioError(line + hint) from None
 
 
-def _shown(terminal: Terminal) -> Callable[[Progress], None]:
+def _progress_shown_on(terminal: Terminal) -> Callable[[Progress], None]:
     last = -BETWEEN_LINES
 
     def show(progress: Progress) -> None:
         nonlocal last
         if progress.done == progress.size or time.monotonic() - last >= BETWEEN_LINES:
             last = time.monotonic()
-            terminal.update(_line(progress))
+            terminal.update(_progress_line(progress))
 
     return show
 
 
-def _line(at: Progress) -> str:
+def _progress_line(at: Progress) -> str:
     """The progress line: trajectories done, rate, and the statistics so far."""
     names = list(at.means)
     return at.line("tracking_rms" if "tracking_rms" in names else names[0])
 
 
-def _write(
+def _write_results(
     out: Path,
     scenario: Scenario,
     study: Study,

@@ -55,10 +55,10 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
         return None
     if not said and not (system.prescribed_motion and given):
         return None
-    return CURVES[curve](table, _said(table) if given is None else given)
+    return CURVES[curve](table, _controls_in_table(table) if given is None else given)
 
 
-def _said(table: Mapping[str, Any]) -> int:
+def _controls_in_table(table: Mapping[str, Any]) -> int:
     """The number of controls for which the table `[control]` has values."""
     lists = [value for value in table.values() if isinstance(value, list) and value]
     return len(lists[0][0] if isinstance(lists[0][0], list) else lists[0]) if lists else 0
@@ -104,7 +104,7 @@ def _spline(table: Mapping[str, Any], n: int) -> Spline:
         return limited(spline, table, n)
 
 
-def _stored(table: Mapping[str, Any], n: int) -> Any:
+def _stored_curve(table: Mapping[str, Any], n: int) -> Any:
     if n != 3:
         raise ScenarioError(f"`control.name` is a solution for 3 masses; the system has {n}.")
     return figure_eight_curve()
@@ -124,7 +124,7 @@ def _per_mass(key: str, value: list[Any], n: int, name: str = "control") -> Arra
         raise ScenarioError(
             f"`{name}.{key}` has {len(value)} entries; it must have {n}, one for each control."
         )
-    return _array(value)
+    return _float_array(value)
 
 
 def _row_per_mass(key: str, value: list[Any], n: int) -> Array:
@@ -133,10 +133,10 @@ def _row_per_mass(key: str, value: list[Any], n: int) -> Array:
             f"`control.{key}` has rows of {len(value[0])} numbers; they must have {n}, "
             "one for each control."
         )
-    return _array(value).reshape(len(value), n)
+    return _float_array(value).reshape(len(value), n)
 
 
-def _array(value: Any) -> Array:
+def _float_array(value: Any) -> Array:
     return jnp.asarray(value, dtype=float)
 
 
@@ -145,5 +145,5 @@ CURVES: dict[str, Callable[[Mapping[str, Any], int], Any]] = {
     "sine": _sine,
     "fourier": _fourier,
     "spline": _spline,
-    "stored": _stored,
+    "stored": _stored_curve,
 }

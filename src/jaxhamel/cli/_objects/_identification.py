@@ -94,10 +94,10 @@ def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str
 
 def build_parameters(scenario: Scenario) -> tuple[Any, ...]:
     """Builds the parameters of `[[parameters]]`."""
-    return tuple(_parameter(i, dict(t)) for i, t in enumerate(scenario["parameters"]))
+    return tuple(_parameter_entry(i, dict(t)) for i, t in enumerate(scenario["parameters"]))
 
 
-def _parameter(place: int, table: dict[str, Any]) -> Any:
+def _parameter_entry(place: int, table: dict[str, Any]) -> Any:
     kind, where = table.pop("kind"), f"parameters.{place}"
     mean, std, relative = (table.pop(f"prior_{key}") for key in ("mean", "std", "relative"))
     with named(where):
@@ -212,14 +212,14 @@ def make_runs(
         motion = simulate(system, q0, u0, ts, control).raise_if_failed()
         columns = {"t": ts}
         for m in measurements:
-            exact = np.asarray(_along(m, system, motion, control))
+            exact = np.asarray(_measured_along(m, system, motion, control))
             columns |= dict(zip(m.columns, _noisy(m, exact, table["noise"], rng).T, strict=True))
         write_columns(path, columns)
     return paths
 
 
 @compiled
-def _along(measurement, system, motion, control):
+def _measured_along(measurement, system, motion, control):
     def at(t, q, u):
         return measurement(system, t, q, u, control)
 

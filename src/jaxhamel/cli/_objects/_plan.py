@@ -129,7 +129,7 @@ def _to_point(run: PreparedRun, task: Mapping[str, Any]) -> ControlProblem:
     ts = jnp.linspace(0.0, task["duration"], 2)
     cost = ControlEnergy(task["effort_weight"])
     curve = Constant(jnp.zeros(m))
-    return ControlProblem(system, q0, u0, ts, curve, (cost,), (*ends, *_bounds(task, m)))
+    return ControlProblem(system, q0, u0, ts, curve, (cost,), (*ends, *_control_limits(task, m)))
 
 
 def _driven(run: PreparedRun, task: Mapping[str, Any]) -> tuple[System, Configuration, Any]:
@@ -168,7 +168,7 @@ def _per_part(key: str, value: list[float], driven: MovingParts) -> Array:
     return jnp.asarray(value, dtype=float)
 
 
-def _bounds(task: Mapping[str, Any], m: int) -> tuple[PathLimit, ...]:
+def _control_limits(task: Mapping[str, Any], m: int) -> tuple[PathLimit, ...]:
     for key in ("lower", "upper"):
         if task[key] and len(task[key]) != m:
             raise ScenarioError(

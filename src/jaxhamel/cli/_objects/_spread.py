@@ -63,7 +63,7 @@ def distributions(
         if entry["key"] in found:
             raise ScenarioError(f"`{table}.spread.{i}.key` {entry['key']!r} stands there twice.")
         n = getattr(nominal.system, "n_masses", 0) if table == "montecarlo" else 0
-        value = _value(entry["key"], nominal, f"{table}.spread.{i}.key", n)
+        value = _nominal_value(entry["key"], nominal, f"{table}.spread.{i}.key", n)
         found[entry["key"]] = _distribution(entry, value, f"{table}.spread")
     return found
 
@@ -122,7 +122,7 @@ def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
 
 
-def _value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray:
+def _nominal_value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray:
     """The nominal value of the parameter `key`; `n`: the number of controls that may differ, 0 if none may."""
     known = {
         "initial.q": np.zeros(nominal.system.space.dim),

@@ -27,7 +27,7 @@ from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes, as_pa
 def build_system(scenario: Scenario) -> Any:
     """Builds the system of `[system]`."""
     cls, table = scenario.system_class, scenario["system"]
-    parameters = {p.name: _value(p, table) for p in parameters_of(cls)}
+    parameters = {p.name: _given_value(p, table) for p in parameters_of(cls)}
     with named("system"):
         return cls(**parameters)
 
@@ -55,7 +55,7 @@ def state_in(
     if "q" in table:
         q = _configuration(table["q"], *jax.tree.flatten(q), f"{where}.q")
     if "u" in table:
-        u = _array(f"{where}.u", table["u"], u.shape)
+        u = _array_of_shape(f"{where}.u", table["u"], u.shape)
     _check_units(system.space, q, state_of(system), where, "q" in table)
     return q, u
 
@@ -121,7 +121,7 @@ def _check_declared(thing: eqx.Module) -> None:
 # --- parameters -----------------------------------------------------------------------------------
 
 
-def _value(p: Parameter, table: Mapping[str, Any], path: str = "system") -> Any:
+def _given_value(p: Parameter, table: Mapping[str, Any], path: str = "system") -> Any:
     given = table[p.name]
     match p.kind:
         case "rails":
@@ -131,15 +131,17 @@ def _value(p: Parameter, table: Mapping[str, Any], path: str = "system") -> Any:
             if given is None or p.make is None:
                 return p.default
             with named(f"{path}.{p.name}"):
-                return p.make(**{i.name: _value(i, given, f"{path}.{p.name}") for i in p.parts})
+                return p.make(
+                    **{i.name: _given_value(i, given, f"{path}.{p.name}") for i in p.parts}
+                )
         case "numbers":
             if given is None or given == as_written(p.notes.none_as):
                 return None
-            return as_parameter(_numbers(f"{path}.{p.name}", given))
+            return as_parameter(_as_numbers(f"{path}.{p.name}", given))
     return given
 
 
-def _numbers(key: str, value: Any) -> np.ndarray:
+def _as_numbers(key: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=float)
     except ValueError:
@@ -154,13 +156,15 @@ def _rails(tables: list[Mapping[str, Any]], n: int) -> Any:
             f"`system.rails` has {len(tables)} entries but `system.masses` has {n}; "
             "each mass needs one [[system.rails]]."
         )
-    groups = [_group(kind, list(rails)) for kind, rails in groupby(tables, lambda t: t["kind"])]
+    groups = [
+        _rails_of_kind(kind, list(rails)) for kind, rails in groupby(tables, lambda t: t["kind"])
+    ]
     if not groups:
         return None
     return groups[0] if len(groups) == 1 else systems.MixedRails(*groups)
 
 
-def _group(kind: str, tables: list[Mapping[str, Any]]) -> Any:
+def _rails_of_kind(kind: str, tables: list[Mapping[str, Any]]) -> Any:
     """One rail object for several neighbouring rails of the same kind; each rail is a row of its arrays."""
     columns = {
         key: np.array([table[key] for table in tables]) for key in tables[0] if key != "kind"
@@ -198,7 +202,7 @@ def _at_rest(value: Any) -> bool:
 def _leaf(key: str, table: Mapping[str, Any], default: Any) -> Any:
     if key not in table or key == "q":
         return default
-    return _array(f"initial.{key}", table[key], default.shape)
+    return _array_of_shape(f"initial.{key}", table[key], default.shape)
 
 
 def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
@@ -208,7 +212,7 @@ def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
     for part in names.u:
         size = len(u) - fixed if part.size is None else part.size
         if part.key in table and part.key != "u":
-            given = _array(f"initial.{part.key}", table[part.key], (size,))
+            given = _array_of_shape(f"initial.{part.key}", table[part.key], (size,))
             u = u.at[start : start + size].set(given)
         start += size
     return u
@@ -220,7 +224,7 @@ def _configuration(value: Any, leaves: Sequence[Any], structure: Any, key: str) 
     if len(leaves) > 1 and all(isinstance(part, list) for part in parts):
         return _nested(value, leaves, structure, key)
     sizes = [x.size for x in leaves]
-    flat = _array(key, parts, (sum(sizes),))
+    flat = _array_of_shape(key, parts, (sum(sizes),))
     ends = np.cumsum(sizes)
     split = [flat[end - size : end] for size, end in zip(sizes, ends, strict=True)]
     return jax.tree.unflatten(structure, split)
@@ -235,12 +239,12 @@ def _nested(value: list, leaves: Sequence[Any], structure: Any, key: str) -> Con
             f"`{key}` has {len(flat)} lists; it must have {len(leaves)}, one for each factor, "
             f"of {', '.join(str(x.size) for x in leaves)} numbers."
         )
-    arrays = [_array(key, x, like.shape) for x, like in zip(flat, leaves, strict=True)]
+    arrays = [_array_of_shape(key, x, like.shape) for x, like in zip(flat, leaves, strict=True)]
     return jax.tree.unflatten(structure, arrays)
 
 
-def _array(key: str, value: Any, shape: tuple[int, ...]) -> Any:
-    flat = np.ravel(_numbers(key, value))
+def _array_of_shape(key: str, value: Any, shape: tuple[int, ...]) -> Any:
+    flat = np.ravel(_as_numbers(key, value))
     wanted = int(np.prod(shape))
     if flat.size != wanted:
         raise ScenarioError(
@@ -253,7 +257,9 @@ def _check_units(
     space: AbstractSpace, q: Configuration, names: State, where: str, whole: bool
 ) -> None:
     """Checks that the quaternions of a configuration have unit norm."""
-    for part, turns, x in zip(names.q, _turning(space), jax.tree.leaves(q), strict=True):
+    for part, turns, x in zip(
+        names.q, _begins_with_quaternion(space), jax.tree.leaves(q), strict=True
+    ):
         norm = float(np.linalg.norm(x[:4])) if turns else 1.0
         if abs(norm - 1.0) > 1e-6:
             key = "q" if whole else part.key
@@ -263,10 +269,10 @@ def _check_units(
             )
 
 
-def _turning(space: AbstractSpace) -> Iterator[bool]:
+def _begins_with_quaternion(space: AbstractSpace) -> Iterator[bool]:
     """For each array of a configuration, whether it begins with a quaternion."""
     if isinstance(space, Product):
         for factor in space.spaces:
-            yield from _turning(factor)
+            yield from _begins_with_quaternion(factor)
     else:
         yield isinstance(space, SO3 | SE3)

@@ -164,10 +164,10 @@ def flattened(tables: Mapping[str, Any], path: str = ""):
             for i, entry in enumerate(value):
                 yield from flattened(entry, f"{here}.{i}")
         elif value not in (None, "", []):
-            yield here, _brief(value)
+            yield here, _without_long_lists(value)
 
 
-def _brief(value: Any) -> Any:
+def _without_long_lists(value: Any) -> Any:
     """A value as text; a long list is replaced by its length (summary.json has all of it)."""
     size = _count(value)
     return f"{size} numbers" if size > 12 else value

@@ -22,7 +22,7 @@ class SearchFile:
     """The file search.npz in the folder `out`, for the search of a scenario."""
 
     def __init__(self, out: Path, scenario: Scenario):
-        self.path, self.asked = out / SEARCH, _asked(scenario)
+        self.path, self.asked = out / SEARCH, _scenario_text(scenario)
 
     def write(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Writes the arrays of a point of the search, together with the scenario."""
@@ -61,7 +61,7 @@ def check_there(path: Path) -> None:
         )
 
 
-def _asked(scenario: Scenario) -> str:
+def _scenario_text(scenario: Scenario) -> str:
     """The scenario as JSON, without the keys in `_BUDGET`: a resumed search may have other limits."""
     tables = dict(scenario.tables)
     limited = {
@@ -79,7 +79,7 @@ def _difference(before: str, now: str) -> str:
     tables = json.loads(before)
     if not isinstance(tables, Mapping):
         raise ValueError("it was written for no scenario")
-    old, new = _flat(tables), _flat(json.loads(now))
+    old, new = _dotted_entries(tables), _dotted_entries(json.loads(now))
     key = next((k for k in sorted({*old, *new}) if old.get(k) != new.get(k)), None)
     if key is None:
         return ""
@@ -89,11 +89,11 @@ def _difference(before: str, now: str) -> str:
     )
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _dotted_entries(value: Any, path: str = "") -> dict[str, Any]:
     """The entries of nested tables by dotted keys."""
     if not isinstance(value, Mapping):
         return {path: value}
     found: dict[str, Any] = {}
     for key, entry in value.items():
-        found |= _flat(entry, f"{path}.{key}" if path else str(key))
+        found |= _dotted_entries(entry, f"{path}.{key}" if path else str(key))
     return found

@@ -55,7 +55,7 @@ def _lines(table: Mapping[str, Any], path: str = ""):
     arrays = {key: value for key, value in table.items() if _is_array_of_tables(value)}
     for key, value in table.items():
         if key not in tables and key not in arrays and value is not None:
-            yield f"{key} = {_value(value)}"
+            yield f"{key} = {_toml_value(value)}"
     for key, value in tables.items():
         yield from ("", f"[{path}{key}]")
         yield from _lines(value, f"{path}{key}.")
@@ -69,9 +69,9 @@ def _is_array_of_tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
-def _value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], list):
-        return "[\n" + "".join(f"  {_value(row)},\n" for row in value) + "]"
+        return "[\n" + "".join(f"  {_toml_value(row)},\n" for row in value) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     # JSON and TOML write strings, numbers and lists alike

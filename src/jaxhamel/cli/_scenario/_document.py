@@ -13,14 +13,14 @@ from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key
 def scenario_keys() -> str:
     """A Markdown table of every key: its accepted values, unit, default and meaning."""
     schema = scenario_schema(None).entries
-    texts = [_keys("Top level", {k: v for k, v in schema.items() if isinstance(v, Key)})]
+    texts = [_key_table("Top level", {k: v for k, v in schema.items() if isinstance(v, Key)})]
     for name, node in schema.items():
         if name == "initial":
             texts += [
-                _keys(f"[initial] of {kind}", initial_keys(about))
+                _key_table(f"[initial] of {kind}", initial_keys(about))
                 for kind, about in named_descriptions().items()
             ]
-            texts.append(_keys("[initial] of any system", Q_AND_U))
+            texts.append(_key_table("[initial] of any system", Q_AND_U))
         elif not isinstance(node, Key):
             texts += list(_sections(name, node))
     return "\n".join(texts)
@@ -29,12 +29,12 @@ def scenario_keys() -> str:
 def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
     match node:
         case Table(entries=entries):
-            yield _keys(f"[{name}]", entries)
+            yield _key_table(f"[{name}]", entries)
         case Variants():
             yield from _variants(f"[{name}]", node)
         case Tables(entry=Variants() as entry):
             yield from _variants(f"[[{name}]]", entry)
-    for key, inner in _inner(node).items():
+    for key, inner in _arrays_of_tables(node).items():
         yield from _sections(f"{name}.{key}", inner)
 
 
@@ -49,13 +49,13 @@ def _family(heading: str, node: Variants, tables: Mapping[str, Table]) -> Iterat
     first, *others = [table.entries for table in tables.values()]
     shared = {k: v for k, v in first.items() if all(t.get(k) is v for t in others)}
     if shared:
-        yield _keys(f"{heading}, whatever its `{node.by}`", shared)
+        yield _key_table(f"{heading}, whatever its `{node.by}`", shared)
     for variant, table in tables.items():
         own = {key: value for key, value in table.entries.items() if key not in shared}
-        yield _keys(f'{heading} with {node.by} = "{variant}"{_default(node, variant)}', own)
+        yield _key_table(f'{heading} with {node.by} = "{variant}"{_default(node, variant)}', own)
 
 
-def _inner(node: Table | Variants | Tables) -> dict[str, Tables]:
+def _arrays_of_tables(node: Table | Variants | Tables) -> dict[str, Tables]:
     """The entries of a table that are arrays of tables."""
     if isinstance(node, Tables):
         return {}
@@ -66,18 +66,18 @@ def _default(node: Variants, variant: str) -> str:
     return " (the default)" if node.default == variant else ""
 
 
-def _keys(heading: str, entries: Mapping[str, Any]) -> str:
-    rows = [_row(name, entry) for name, entry in entries.items() if isinstance(entry, Key)]
+def _key_table(heading: str, entries: Mapping[str, Any]) -> str:
+    rows = [_table_row(name, entry) for name, entry in entries.items() if isinstance(entry, Key)]
     lines = ["| key | accepts | unit | default | meaning |", "|---|---|---|---|---|", *rows]
     return f"### {heading}\n\n" + "\n".join(lines) + "\n"
 
 
-def _row(name: str, key: Key) -> str:
-    default = "required" if key.default is REQUIRED else _shown(key.default)
+def _table_row(name: str, key: Key) -> str:
+    default = "required" if key.default is REQUIRED else _default_text(key.default)
     return f"| `{name}` | {key.accepts.words} | {key.unit} | {default} | {key.about} |"
 
 
-def _shown(value: Any) -> str:
+def _default_text(value: Any) -> str:
     if value is None or value is OMITTED:
         return "none" if value is None else "the system's own"
     return "empty" if value in ("", []) else f"`{value}`"

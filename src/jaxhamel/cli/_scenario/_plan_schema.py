@@ -29,33 +29,33 @@ def _duration(default: float) -> Key:
     return Key(POSITIVE, "time of the whole motion", default, "s")
 
 
-def _table(**entries: Key) -> Table:
+def _plan_table(**entries: Key) -> Table:
     return Table(entries, family="planned")
 
 
 _DISTANCE = _metres(1.0, "distance from start to end, along x")
 _SHIFT = "distance from start to end, along y"
 BUILT_IN: dict[str, Table] = {
-    "disk-to-point": _table(distance=_DISTANCE, duration=_duration(5.0)),
-    "disk-obstacle": _table(
+    "disk-to-point": _plan_table(distance=_DISTANCE, duration=_duration(5.0)),
+    "disk-obstacle": _plan_table(
         distance=_DISTANCE,
         duration=_duration(5.0),
         gap=_metres(0.1, "distance to the obstacle at the start"),
         speed=Key(number(), "speed of the obstacle, along x", 0.2, "m/s"),
     ),
-    "ball-to-point": _table(
+    "ball-to-point": _plan_table(
         x=_metres(0.5, "where the ball ends"),
         y=_metres(0.25, "where the ball ends"),
         duration=_duration(4.0),
     ),
-    "ball-obstacle": _table(
+    "ball-obstacle": _plan_table(
         distance=_DISTANCE,
         duration=_duration(4.0),
         obstacle=_metres(0.1, "radius of the obstacle, which stands halfway", POSITIVE),
         friction=Key(POSITIVE, "friction coefficient of the ground", 0.3),
         rail=Key(POSITIVE, "largest angle of the first two masses from the start", 2.0, "rad"),
     ),
-    "ball-design": _table(
+    "ball-design": _plan_table(
         x=_metres(0.5, "where the ball ends"),
         y=_metres(0.25, "where the ball ends"),
         duration=_duration(4.0),
@@ -65,12 +65,12 @@ BUILT_IN: dict[str, Table] = {
         heaviest=Key(POSITIVE, "largest mass", 1.0, "kg"),
         price=Key(POSITIVE, "price w of the masses in ∫ |θ̈|² dt + w Σ m", 1.0, "1/(kg s³)"),
     ),
-    "pendulum-ball-to-point": _table(
+    "pendulum-ball-to-point": _plan_table(
         x=_metres(0.6, "where the ball ends"),
         y=_metres(0.3, "where the ball ends"),
         duration=_duration(4.0),
     ),
-    "plate-ball": _table(
+    "plate-ball": _plan_table(
         angle=Key(number(), "turn of the ball about the vertical", math.pi / 2, "rad"),
         shift=Key(
             array([(), (2,)]),
@@ -80,19 +80,19 @@ BUILT_IN: dict[str, Table] = {
         ),
         duration=_duration(1.0),
     ),
-    "unicycle-sideways": _table(shift=_metres(1.0, _SHIFT), duration=_duration(1.0)),
-    "sleigh-park": _table(shift=_metres(1.0, _SHIFT), duration=_duration(5.0)),
-    "snakeboard-park": _table(shift=_metres(0.3, _SHIFT), duration=_duration(5.0)),
-    "satellite-turn": _table(
+    "unicycle-sideways": _plan_table(shift=_metres(1.0, _SHIFT), duration=_duration(1.0)),
+    "sleigh-park": _plan_table(shift=_metres(1.0, _SHIFT), duration=_duration(5.0)),
+    "snakeboard-park": _plan_table(shift=_metres(0.3, _SHIFT), duration=_duration(5.0)),
+    "satellite-turn": _plan_table(
         angle=Key(number(), "turn of the satellite about e3", math.pi / 2, "rad"),
         duration=_duration(10.0),
     ),
-    "falling-cat": _table(
+    "falling-cat": _plan_table(
         angle=Key(number(), "turn of the cat about its spine", math.pi, "rad"),
         bend=Key(number(), "bend b_1 of the cat at both ends", 0.8, "rad"),
         duration=_duration(1.0),
     ),
-    "cart-pole": _table(
+    "cart-pole": _plan_table(
         distance=_DISTANCE,
         duration=_duration(2.0),
         force=Key(POSITIVE, "largest force on the cart, either way", 20.0, "N"),
@@ -100,7 +100,7 @@ BUILT_IN: dict[str, Table] = {
     ),
 }
 PLANS: dict[str, Table] = {
-    TO_POINT: _table(
+    TO_POINT: _plan_table(
         duration=Key(POSITIVE, "time of the whole motion", unit="s"),
         drive=Key(
             choice("forces", "velocities", "parts"),

@@ -212,7 +212,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
         raise ScenarioError(
             f"--set {change}: it must be key=value with a dotted key, such as --set time.end=5."
         )
-    value = _value(value, change)
+    value = _parsed_value(value, change)
     place: Any = data
     for part in parts[:-1]:
         place = _stepped(place, part, change)
@@ -241,7 +241,7 @@ def _index(place: list[Any], part: str, change: str) -> int:
     return int(part)
 
 
-def _value(text: str, change: str) -> Any:
+def _parsed_value(text: str, change: str) -> Any:
     """Parses a value as TOML; an unquoted word is taken as a string."""
 
     def parse(text: str) -> Any:

@@ -58,18 +58,18 @@ def description_of(cls: "type[System]") -> Description:
     names = cls.state_names
     parts = () if names is None else (*names.q, *names.u)
     return {
-        "system": {p.name: _parameter(p) for p in parameters_of(cls)},
-        "initial": {part.key: _part(part, own_start) for part in parts},
+        "system": {p.name: _described_parameter(p) for p in parameters_of(cls)},
+        "initial": {part.key: _described_part(part, own_start) for part in parts},
     }
 
 
-def _parameter(p: "Parameter") -> Description:
+def _described_parameter(p: "Parameter") -> Description:
     about = {"kind": p.kind, "about": p.notes.about, "required": p.required}
     match p.kind:
         case "rails":
             return about
         case "module":
-            return {**about, "parts": {part.name: _parameter(part) for part in p.parts}}
+            return {**about, "parts": {part.name: _described_parameter(part) for part in p.parts}}
         case "text":
             bounds: dict[str, Any] = {"choices": p.notes.choices}
         case "numbers":
@@ -84,7 +84,7 @@ def _default(p: "Parameter") -> Description:
     return {"default": as_written(p.notes.none_as if p.default is None else p.default)}
 
 
-def _part(part: "Part", own_start: bool) -> Description:
+def _described_part(part: "Part", own_start: bool) -> Description:
     about = {"about": part.about, "unit": part.unit, "size": part.size}
     return about if own_start or part.size is None else {**about, "default": _rest(part, part.size)}
 

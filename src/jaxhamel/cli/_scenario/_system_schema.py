@@ -76,11 +76,11 @@ def system_schema(given: "type[System] | None" = None) -> Variants:
     """The schema of `[system]`: for every named system, or for the class of `--system`, for which `kind` may be omitted."""
     default = None if given is None else kind_of(given)
     found = named_descriptions() if given is None else {kind_of(given): description_of(given)}
-    tables = {kind: Table(_keys(about["system"])) for kind, about in found.items()}
+    tables = {kind: Table(_entries_of_parameters(about["system"])) for kind, about in found.items()}
     return Variants(by="kind", about="the system", required=True, tables=tables, default=default)
 
 
-def _keys(parameters: Description) -> dict[str, Any]:
+def _entries_of_parameters(parameters: Description) -> dict[str, Any]:
     return {name: _entry(name, about) for name, about in parameters.items()}
 
 
@@ -88,7 +88,7 @@ def _entry(name: str, p: Description) -> Key | Table | Tables:
     if p["kind"] == "rails":
         return RAILS
     if p["kind"] == "module":
-        return Table(_keys(p["parts"]), p["about"], required=p["required"])
+        return Table(_entries_of_parameters(p["parts"]), p["about"], required=p["required"])
     default = REQUIRED if p["required"] else p["default"]
     return Key(_accepts(p), p["about"] or f"the field {name}", default, p["unit"])
 
@@ -137,10 +137,15 @@ def initial_schema(kind: object, given: "type[System] | None" = None) -> Table:
 def initial_keys(description: Description) -> dict[str, Key]:
     """The keys for the parts of the state, from the description of a class."""
     return {
-        name: Key(_numbers(part["size"]), part["about"], part.get("default", OMITTED), part["unit"])
+        name: Key(
+            _numbers_of_size(part["size"]),
+            part["about"],
+            part.get("default", OMITTED),
+            part["unit"],
+        )
         for name, part in description["initial"].items()
     }
 
 
-def _numbers(size: int | None) -> Accepts:
+def _numbers_of_size(size: int | None) -> Accepts:
     return number() if size == 1 else numbers(*([size] if size else []))

@@ -80,7 +80,7 @@ def read(node: SchemaNode, data: Any, path: str = "") -> Any:
     found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
     if (first := next(found, None)) is not None:
         raise ScenarioError(first)
-    return _filled(node, data)
+    return _with_defaults(node, data)
 
 
 def check_known(node: Table, data: Any) -> None:
@@ -201,9 +201,9 @@ def _unit(entry: Key) -> str:
     return f" ({entry.unit})" if entry.unit else ""
 
 
-def _filled(node: SchemaNode, data: Any) -> Any:
+def _with_defaults(node: SchemaNode, data: Any) -> Any:
     if isinstance(node, Tables):
-        return [_filled(node.entry, entry) for entry in data]
+        return [_with_defaults(node.entry, entry) for entry in data]
     result = {}
     for name, entry in _known(node, data).items():
         if isinstance(entry, Key):
@@ -212,11 +212,11 @@ def _filled(node: SchemaNode, data: Any) -> Any:
             elif entry.default is not OMITTED:
                 result[name] = entry.default
         elif name in data:
-            result[name] = _filled(entry, data[name])
+            result[name] = _with_defaults(entry, data[name])
         elif isinstance(entry, Tables):
             result[name] = []
         else:
-            result[name] = _filled(entry, {}) if _all_default(entry) else None
+            result[name] = _with_defaults(entry, {}) if _all_default(entry) else None
     return result
 
 

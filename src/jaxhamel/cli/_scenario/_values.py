@@ -132,7 +132,10 @@ def array(
 
     def read(value: Any) -> Any:
         found = _first_read(kinds, value)
-        if any((positive and x <= 0) or (least is not None and x < least) for x in _entries(found)):
+        if any(
+            (positive and x <= 0) or (least is not None and x < least)
+            for x in _numbers_in_lists(found)
+        ):
             raise NotAccepted
         return found
 
@@ -161,10 +164,10 @@ def _first_read(kinds: Sequence[Accepts], value: Any) -> Any:
     return kinds[-1].read(value)
 
 
-def _entries(value: Any) -> Iterator[float]:
+def _numbers_in_lists(value: Any) -> Iterator[float]:
     if isinstance(value, list):
         for entry in value:
-            yield from _entries(entry)
+            yield from _numbers_in_lists(entry)
     else:
         yield value
 

@@ -51,12 +51,12 @@ def _broken(transcription: Transcription, w: CollocationPoint) -> list[str]:
     rows = np.isfinite(np.asarray(residuals.conditions))
     limits = np.isfinite(np.asarray(residuals.limits)).all(axis=(0, 1))
     finite = np.concatenate([rows, limits])
-    for name, is_good in zip(_names(transcription, w), finite.tolist(), strict=True):
+    for name, is_good in zip(_constraint_names(transcription, w), finite.tolist(), strict=True):
         good[f"`{name}`"] = good.get(f"`{name}`", True) and is_good
     return [name for name, is_good in good.items() if not is_good]
 
 
-def _names(transcription: Transcription, w: CollocationPoint) -> list[str]:
+def _constraint_names(transcription: Transcription, w: CollocationPoint) -> list[str]:
     return [*names_of_conditions(transcription, w), *names_of_limits(transcription, w)]
 
 
@@ -73,7 +73,7 @@ def without_bound(costs: tuple[Any, ...], value: float) -> str:
 def contradiction(transcription: Transcription, elastic: Elastic, w: CollocationPoint) -> str:
     """A sentence that names the constraints that cannot be met together, with their violations at the end `w`."""
     conditions, limits = least_violations(elastic, w)
-    names = _names(transcription, original(transcription, w))
+    names = _constraint_names(transcription, original(transcription, w))
     found: dict[str, float] = {}
     for name, value in zip(names, [*conditions, *limits], strict=True):
         found[name] = found.get(name, 0.0) + float(value)

@@ -32,13 +32,13 @@ def kind_along(
     `"minimum, not isolated"` if the searches from both sides end at other points with the same cost, `"not a minimum"` if
     one ends at a lower cost, otherwise `"undecided"`.
     """
-    size = _largest((state.w.c, state.w.p)) + 1e-3
-    share = STEP * size / _largest(change)
+    size = _largest_entry((state.w.c, state.w.p)) + 1e-3
+    share = STEP * size / _largest_entry(change)
     step = jax.tree.map(lambda x: jnp.asarray(share * x, state.w.c.dtype), change)
     known = float(tolerance)  # violations of this size change the cost by about as much
     steps = step, jax.tree.map(jnp.negative, step)
     ends = [_again(transcription, state, each, tolerance) for each in steps]
-    return _judged(ends, max(1e-7, known), max(1e-9, known))
+    return _kind_of_point(ends, max(1e-7, known), max(1e-9, known))
 
 
 def _again(
@@ -54,11 +54,11 @@ def _again(
     end, *_ = advance(transcription, begin, tolerance, jnp.asarray(LOGGED))
     if not bool(end.done):
         return None
-    moved = _largest((end.w.c - state.w.c, end.w.p - state.w.p)) / _largest(step)
+    moved = _largest_entry((end.w.c - state.w.c, end.w.p - state.w.p)) / _largest_entry(step)
     return float(end.cost - state.cost) / (1 + abs(float(state.cost))), moved
 
 
-def _largest(arrays: tuple[Any, Any]) -> float:
+def _largest_entry(arrays: tuple[Any, Any]) -> float:
     """The largest absolute value of all entries."""
     return max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in arrays)
 
@@ -69,7 +69,7 @@ def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array
     return p + jnp.clip(step, jnp.minimum(low, 0.0), jnp.maximum(high, 0.0))
 
 
-def _judged(ends: list[Any], lower: float, equal: float) -> str:
+def _kind_of_point(ends: list[Any], lower: float, equal: float) -> str:
     """The kind of the point, from the ends of the searches on both sides.
 
     A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative.

@@ -26,18 +26,18 @@ FINER_GRID = 10  # points per collocation point at which limits are evaluated
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
     """(the largest violation, the constraint's name)."""
     residuals = evaluated(transcription, w)[1]
-    found = {"the equations of motion": _largest(residuals[:2])}
+    found = {"the equations of motion": _largest_residual(residuals[:2])}
     conditions = np.abs(np.asarray(residuals.conditions))
     names = names_of_conditions(transcription, w)
     for name, value in zip(names, conditions, strict=True):
         found[name] = max(found.get(name, 0.0), float(value))
-    for name, value in _limits(transcription, w):
+    for name, value in _limit_violations(transcription, w):
         found[name] = max(found.get(name, 0.0), value)
     worst = max(found, key=lambda name: found[name] if found[name] == found[name] else np.inf)
     return found[worst], worst
 
 
-def _largest(residuals) -> float:
+def _largest_residual(residuals) -> float:
     return max(float(np.max(np.abs(np.asarray(x)))) for x in residuals)
 
 
@@ -66,7 +66,7 @@ def _conditions_at(transcription: Transcription, at_end: bool) -> list[Any]:
     return [*terms, *(x for x in transcription.constraints if isinstance(x, both))]
 
 
-def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:
+def _limit_violations(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:
     if not transcription.limits:
         return []
     over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
@@ -89,7 +89,7 @@ def names_of_limits(
 ) -> list[str]:
     """The name of each row of the limits."""
     names = []
-    for limit, count in zip(transcription.limits, _rows(transcription, w), strict=True):
+    for limit, count in zip(transcription.limits, _row_counts(transcription, w), strict=True):
         names += [limit.quantity if with_unit else limit.label] * count
     return names
 
@@ -105,7 +105,7 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
     return sorted({name for name, one in zip(names, binds, strict=True) if one})
 
 
-def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:
+def _row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
     """The number of rows of each limit."""
     counts = []
     for limit in transcription.limits:

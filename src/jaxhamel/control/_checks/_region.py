@@ -32,7 +32,7 @@ def check_grid(
             _check_selected(f"along[{i}]", parts, direction)
         else:
             _check_direction(f"along[{i}]", direction, size)
-    return _row("values[0]", values[0]), _row("values[1]", values[1])
+    return _checked_row("values[0]", values[0]), _checked_row("values[1]", values[1])
 
 
 def _check_direction(name: str, direction: Any, size: int) -> None:
@@ -58,7 +58,7 @@ def _check_selected(name: str, parts: tuple[Any, Any], select: Any) -> None:
         raise TypeError(f"{example}; it gives {type_of(found)}, which is none of theirs.")
 
 
-def _row(name: str, values: Any) -> np.ndarray:
+def _checked_row(name: str, values: Any) -> np.ndarray:
     check_one_array(name, values, "the numbers along one direction")
     check_real(name, values)
     check_finite(name, values)

@@ -39,7 +39,7 @@ def to_arrays(transcription: Transcription, state: SearchState) -> dict[str, np.
 def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
     """The cost unit of a saved search; 1 if the saved array is missing or is not a positive number."""
     unit = arrays.get(COST_UNIT)
-    if not _finite(unit) or unit.shape != () or not float(unit) > 0:
+    if not _is_finite_array(unit) or unit.shape != () or not float(unit) > 0:
         return 1.0
     return float(unit)
 
@@ -47,7 +47,7 @@ def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
 def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The mesh of a saved search, from 0 to 1; None if the saved array is missing or is not a mesh."""
     shares = arrays.get(SHARES)
-    if not _finite(shares) or shares.ndim != 1 or shares.size < 2:
+    if not _is_finite_array(shares) or shares.ndim != 1 or shares.size < 2:
         return None
     ends = shares[0] == 0.0 and shares[-1] == 1.0
     return shares if ends and np.all(np.diff(shares) > 0.0) else None
@@ -68,7 +68,7 @@ def from_arrays(
     found = []
     for path, like in leaves:
         x = arrays.get(jax.tree_util.keystr(path))
-        if not _finite(x) or x.shape != like.shape:
+        if not _is_finite_array(x) or x.shape != like.shape:
             return None
         found.append(jnp.asarray(x, like.dtype))
     point = jax.tree_util.tree_unflatten(structure, found)
@@ -81,7 +81,7 @@ def from_arrays(
     return strong(state._replace(**point._replace(w=w)._asdict()))
 
 
-def _finite(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
+def _is_finite_array(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
     return x is not None and x.dtype.kind == "f" and bool(np.all(np.isfinite(x)))
 
 

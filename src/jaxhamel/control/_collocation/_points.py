@@ -43,7 +43,7 @@ def rule(kind: str, degree: int) -> PointRule:
     powers = np.vander(points, degree, increasing=True)
     weights = np.linalg.solve(powers.T, 1 / np.arange(1, degree + 1))
     end = lagrange(nodes, np.ones(1))[0]
-    slopes = _slopes(nodes)[1:]
+    slopes = _slopes_at_nodes(nodes)[1:]
     rows = tuple(map(tuple, slopes.tolist()))
     return PointRule(tuple(points.tolist()), tuple(weights.tolist()), rows, tuple(end.tolist()))
 
@@ -76,10 +76,10 @@ def slopes_at(
     nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, "m k"]:
     """The slopes ℓ_k′ at the places `at`, by interpolation between the nodes, which is exact."""
-    return lagrange(nodes, at) @ _slopes(nodes)
+    return lagrange(nodes, at) @ _slopes_at_nodes(nodes)
 
 
-def _slopes(nodes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
+def _slopes_at_nodes(nodes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
     """The slopes ℓ_k′ at the nodes, by barycentric weights."""
     apart = nodes[:, None] - nodes[None, :] + np.eye(len(nodes))
     product = np.prod(apart, axis=1)

@@ -59,7 +59,7 @@ def transcribe(
     limits = tuple(x for x in problem.constraints if isinstance(x, PathLimit))
     free = [x for x in problem.constraints if isinstance(x, FreeEndTime)]
     check_one_end_time(len(free))
-    lower, upper = _bounds(problem, limits)
+    lower, upper = _limit_bounds(problem, limits)
     designs = tuple(x for x in problem.constraints if isinstance(x, DesignParameter))
     p_lower, p_upper = (_parameter_bounds(problem, free, designs, x) for x in ("lower", "upper"))
     started = [x for x in problem.constraints if isinstance(x, FreeInitialState)]
@@ -119,7 +119,7 @@ def guessed(problem: ControlProblem) -> Any:
         return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), given, like)
 
     q, u = cast(targets[0].q, problem.q0), cast(targets[0].u, problem.u0)
-    return _line(problem.system.space, problem.ts, start, (q, u))
+    return _states_on_geodesic(problem.system.space, problem.ts, start, (q, u))
 
 
 def _beginning(xs: Array, x: Array) -> Array:
@@ -128,7 +128,7 @@ def _beginning(xs: Array, x: Array) -> Array:
 
 
 @compiled_with(QUICK)
-def _line(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) -> Any:
+def _states_on_geodesic(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) -> Any:
     """States on the geodesic from the state `begin`, (q, u), to `end` at the times `ts`."""
     shares = (ts - ts[0]) / (ts[-1] - ts[0])
     delta = space.local(begin[0], end[0])
@@ -136,7 +136,7 @@ def _line(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) ->
     return qs, begin[1][None] + shares[:, None] * (end[1] - begin[1])[None]
 
 
-def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
+def _limit_bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
     """(lower, upper) bounds of all path limits, each `(r,)`."""
     dtype = problem.u0.dtype
     rows: list[list[Array]] = [[], []]

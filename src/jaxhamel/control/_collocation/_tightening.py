@@ -32,7 +32,7 @@ def tightened(
     if max(float(np.max(x)) for x in over) <= least:
         return None
     over = [largest_nearby(x) for x in over] if neighbours else over
-    moved = _moved(original, current, [MORE * x[:, None] for x in over])
+    moved = _moved_inwards(original, current, [MORE * x[:, None] for x in over])
     bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in moved)
     return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
 
@@ -43,7 +43,9 @@ def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]
     return np.maximum(np.maximum(padded[:-2], excess), padded[2:])
 
 
-def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndarray, np.ndarray]:
+def _moved_inwards(
+    original: Transcription, current: Transcription, by
+) -> tuple[np.ndarray, np.ndarray]:
     """The current bounds moved inwards, except where less than a tenth of their original distance would be left."""
     below, above = (np.asarray(x) for x in (original.lower, original.upper))
     lower, upper = (np.asarray(x) for x in (current.lower, current.upper))

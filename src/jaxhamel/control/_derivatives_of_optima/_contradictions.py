@@ -47,7 +47,9 @@ def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: D
 
 
 @compiled_with(QUICK)
-def _slopes(problem: Any, transcription: Transcription, w: CollocationPoint, nu: Duals) -> Any:
+def _slopes_by_parameters(
+    problem: Any, transcription: Transcription, w: CollocationPoint, nu: Duals
+) -> Any:
     """νᵀ ∂F/∂p of each ν."""
 
     def one(nu):
@@ -72,7 +74,9 @@ def without_contradictions(
     is_open = np.max(np.abs(np.asarray(nu.conditions)), axis=1) > LEAST
     if not np.any(is_open):
         return by
-    slopes = _slopes(problem, transcription, w, jax.tree.map(lambda x: x[is_open], nu))
+    slopes = _slopes_by_parameters(
+        problem, transcription, w, jax.tree.map(lambda x: x[is_open], nu)
+    )
     largest = jax.tree.map(lambda x: np.max(np.abs(np.asarray(x)), axis=0), slopes)
     least = SMALL * max(float(np.max(x, initial=0.0)) for x in jax.tree.leaves(largest))
     return jax.tree.map(lambda x, size: jnp.where(size > least, jnp.nan, x), by, largest)

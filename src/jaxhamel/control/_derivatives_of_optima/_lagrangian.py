@@ -43,8 +43,8 @@ def _times(duals: Duals, transcription: Transcription, residuals: Residuals) -> 
         (duals.costates[1:], residuals.gaps),
         (duals.conditions, residuals.conditions),
         (duals.limits, residuals.limits),
-        (duals.low, _finite(transcription.lower)),
-        (-duals.high, _finite(transcription.upper)),
+        (duals.low, _zero_if_infinite(transcription.lower)),
+        (-duals.high, _zero_if_infinite(transcription.upper)),
         (duals.p_low, transcription.p_lower),
         (-duals.p_high, transcription.p_upper),
     )
@@ -56,15 +56,15 @@ def begun_at(
 ) -> CollocationPoint:
     """The iterate `w` with the initial state of `problem` as its first node, except for free coordinates."""
     space = problem.system.space
-    q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
+    q = _with_first_row(space.normalise(problem.q0), along(w.q, slice(1, None)))
     free = np.asarray(transcription.free_start, int)
     first = first_node(problem).at[free].set(w.x[0, free])
     return w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
 
 
-def _joined(first: Any, others: Any) -> Any:
+def _with_first_row(first: Any, others: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, others)
 
 
-def _finite(bound):
+def _zero_if_infinite(bound):
     return jnp.where(jnp.isfinite(bound), bound, 0.0)

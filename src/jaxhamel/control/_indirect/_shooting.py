@@ -109,7 +109,7 @@ def equations(
     )
 
     def at_end(v):
-        return _last(with_parameter(v[-1]), nodes, v[:-1])
+        return _residuals_at_end(with_parameter(v[-1]), nodes, v[:-1])
 
     size = 2 * d + nodes.y.shape[0] + 2
     last, by_last, cost = _with_derivative(at_end, jnp.zeros(size, c.dtype))
@@ -172,7 +172,7 @@ def _integrated(
     return y, controls[:-1]
 
 
-def _last(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Array, " v"]):
+def _residuals_at_end(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Array, " v"]):
     """(residuals of the equations at the end, final cost) after a change v = (δx, δλ, δy, δT)."""
     d, n, space = nodes.costates.shape[1], problem.system.space.dim, problem.system.space
     b = nodes.y.shape[0]

@@ -83,7 +83,9 @@ def _key(equation: Any, given: list[Any]) -> Any:
         hash(params)
     except TypeError:
         return None
-    return None if equation.effects else (equation.primitive, tuple(map(_name, given)), params)
+    return (
+        None if equation.effects else (equation.primitive, tuple(map(_literal_key, given)), params)
+    )
 
 
 OWN = "custom_jvp_call"  # the primitive of functions with a derivative of their own
@@ -154,7 +156,7 @@ def _of_derivatives(equation: Any) -> str | None:
     return None if second.consts else str(second)
 
 
-def _name(x: Any) -> Any:
+def _literal_key(x: Any) -> Any:
     if not isinstance(x, core.Literal):
         return x
     return np.asarray(x.val).tobytes(), str(x.aval), getattr(x.aval, "weak_type", None)

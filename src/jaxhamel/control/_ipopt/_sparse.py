@@ -32,8 +32,8 @@ class Numbering(NamedTuple):
     @classmethod
     def of(cls, transcription: Transcription, w: CollocationPoint, rows: int) -> "Numbering":
         """Numbers the unknowns and constraints of an iterate; `rows`: the number of conditions."""
-        unknowns = _numbers((w.x[1:], w.X, w.c, w.p))
-        constraints = _numbers((w.X, w.x[1:], np.zeros(rows), w.slack))
+        unknowns = _entry_numbers((w.x[1:], w.X, w.c, w.p))
+        constraints = _entry_numbers((w.X, w.x[1:], np.zeros(rows), w.slack))
         x = np.concatenate([np.full_like(unknowns[0][:1], FIXED), unknowns[0]])
         free = list(transcription.free_start)
         start = int(transcription.free_time)
@@ -62,7 +62,7 @@ class Numbering(NamedTuple):
         return np.concatenate([self.x[-1], self.c[-1].ravel(), self.p])
 
 
-def _numbers(arrays: tuple[Any, ...]) -> list[Any]:
+def _entry_numbers(arrays: tuple[Any, ...]) -> list[Any]:
     ends = np.cumsum([0, *(np.size(x) for x in arrays)])
     return [
         np.arange(a, a + np.size(x)).reshape(np.shape(x))

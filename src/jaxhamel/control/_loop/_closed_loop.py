@@ -83,19 +83,21 @@ def closed_loop(
     Differentiable in both modes, by every number of the system, the state and the controller; through a `RecedingHorizon`
     in forward mode.
     """
-    return _run(*_run_with(system, q0, u0, controller, samples, t0, steps, key, in_axes, route))
+    return _run_one_loop(
+        *_run_with(system, q0, u0, controller, samples, t0, steps, key, in_axes, route)
+    )
 
 
 def compile_loop(*given: Any, **options: Any) -> None:
     """Compiles `closed_loop` for these arguments and runs nothing; the next call of it with such arguments is fast."""
     named = {"t0": 0.0, "steps": 2, "key": None, "in_axes": None, "route": None} | options
-    compile_ahead(outermost(_run), *_run_with(*given, **named))
+    compile_ahead(outermost(_run_one_loop), *_run_with(*given, **named))
 
 
 def _run_with(
     system: Any, q0: Any, u0: Any, controller: Any, samples: int, t0: Any, steps: int, key: Any, in_axes: Any, route: Any
 ):  # fmt: skip
-    """Checks the arguments of `closed_loop`, and converts them to those of `_run`."""
+    """Checks the arguments of `closed_loop`, and converts them to those of `_run_one_loop`."""
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: lists_as_arrays(part) for name, part in given.items()}
@@ -112,7 +114,7 @@ def _run_with(
         return jnp.asarray(x, dtype)
 
     first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
-    width = _check(first, t0, key)
+    width = _check_first_trajectory(first, t0, key)
     parts, axes, table = _without_table(tuple(given.values()), axes)
     arrays, others = eqx.partition(parts, eqx.is_array)
     axes = None if axes is None else tuple(_of_arrays(parts, axes))
@@ -121,7 +123,7 @@ def _run_with(
 
 
 @jit
-def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
+def _run_one_loop(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
     shared, words = (table, t0), keys_of(key, plan)
     if plan.axes is not None:
         return in_lanes(arrays, others, shared, words, plan)
@@ -161,7 +163,7 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
     return (*others, rest), axes, controller.law
 
 
-def _check(first, t0: Scalar, key) -> tuple[int, int]:
+def _check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
     """Checks the first trajectory; returns the numbers of entries of a command and of an observation."""
     system, q0, u0, controller = first
     check_state(system, q0, u0)

@@ -78,7 +78,7 @@ def warm(transcription: Transcription, state: SearchState) -> SearchState:
     if not transcription.limits:
         return state
     w, lower, upper = state.w, transcription.lower, transcription.upper
-    value = _limits(transcription, w)
+    value = _limit_values(transcription, w)
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
     margin = jnp.minimum(state.mu, 0.01 * width)
     slack = jnp.minimum(jnp.maximum(value, lower + margin), upper - margin)
@@ -89,7 +89,7 @@ def warm(transcription: Transcription, state: SearchState) -> SearchState:
     return state._replace(w=w._replace(slack=slack), duals=duals)
 
 
-def _limits(transcription: Transcription, w: CollocationPoint) -> Float[Array, "N s r"]:
+def _limit_values(transcription: Transcription, w: CollocationPoint) -> Float[Array, "N s r"]:
     """The values of the limits' functions."""
     shares = transcription.constants("points")
 

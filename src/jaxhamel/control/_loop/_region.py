@@ -92,14 +92,14 @@ def region(
     check_goal(system, goal, tolerance)
     wanted = _cast((goal, tolerance), dtype)
     check_held_function(held)
-    parts = _parts(grid, _bytes(system, controller, samples, dtype))
+    parts = _equal_parts(grid, _bytes(system, controller, samples, dtype))
     answers = []
     for i, part in enumerate(parts):
         changed, axes = _changed(system, controller, start, along, jnp.asarray(part, dtype))
         found = closed_loop(
             *changed, samples, t0=t0, steps=steps, key=_part_of(key, i), in_axes=axes, route=route
         )
-        answers.append(_judged(system, wanted, held, found))
+        answers.append(_held_and_distance(system, wanted, held, found))
     shape, count = (len(grid[0]), len(grid[1])), len(grid[0]) * len(grid[1])
     both = [np.concatenate(x)[:count].reshape(shape) for x in zip(*answers, strict=True)]
     return Region(grid, *both)
@@ -123,7 +123,9 @@ def _bytes(system: System, controller: Sampled, samples: int, dtype: Any) -> int
     return samples * width * np.dtype(dtype).itemsize
 
 
-def _parts(values: tuple[np.ndarray, np.ndarray], size: int) -> list[Float[np.ndarray, "N 2"]]:
+def _equal_parts(
+    values: tuple[np.ndarray, np.ndarray], size: int
+) -> list[Float[np.ndarray, "N 2"]]:
     """All points of the grid in parts of equal length, for one program; copies of the last point fill the last part."""
     points = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, 2)
     count = -(-len(points) * size // BYTES_AT_ONCE)
@@ -149,17 +151,17 @@ def _changed(system, controller, start: MotionState, along, points: Float[Array,
             axes = eqx.tree_at(where, axes, 0, is_leaf=lambda x: x is None)
         else:
             delta = delta + jnp.outer(value, jnp.asarray(direction, points.dtype))
-    q, u = _moved(system, start, delta)
+    q, u = _states_around(system, start, delta)
     return (parts[0], q, u, parts[1]), (axes[0], 0, 0, axes[1])
 
 
 @compiled
-def _moved(system, start: MotionState, deltas: Array) -> MotionState:
+def _states_around(system, start: MotionState, deltas: Array) -> MotionState:
     return jax.vmap(lambda delta: retract(system, start, delta))(deltas)
 
 
 @compiled
-def _judged(system, wanted, held, found):
+def _held_and_distance(system, wanted, held, found):
     """(whether each motion is held, the distance of its last state from the goal)."""
     goal, tolerance = wanted
     end = jax.tree.map(lambda x: x[:, -1], (found.q, found.u))

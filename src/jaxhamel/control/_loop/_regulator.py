@@ -182,14 +182,14 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     pieces = jnp.repeat(h, steps) / steps
     values, gains = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
     check_gains(gains, steps)
-    slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
+    slopes = _slopes_of_state(system.space, h, q, rates[:: 2 * steps])
     linear = A[:: 2 * steps], B[:: 2 * steps]
     tables = gains[::steps], values[::steps], slopes
     return Regulator(ts, q, u, control, *tables, system.space, linear)
 
 
 @compiled
-def _slopes(space, h, q, rates) -> Float[Array, "N 2 d"]:
+def _slopes_of_state(space, h, q, rates) -> Float[Array, "N 2 d"]:
     """h δ̇ at both ends of each interval, from the rates (v, u̇) at the ends: v = dexp_{−δ_q} δ̇_q, δ_q = log(q0⁻¹ q)."""
     n = space.dim
 

@@ -218,10 +218,12 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
     held, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
     later = min(ending, 1.0 / (ENDING * np.min(h)))
-    last = _parts(max(held, ending) * np.max(h))
-    return StepParts(last, min(last, _parts(FINER_PARTS * max(held, later) * np.max(h))))
+    last = _number_of_substeps(max(held, ending) * np.max(h))
+    return StepParts(
+        last, min(last, _number_of_substeps(FINER_PARTS * max(held, later) * np.max(h)))
+    )
 
 
-def _parts(rate: float) -> int:
+def _number_of_substeps(rate: float) -> int:
     """The number of parts of a step in which the closed loop decays by e^−rate."""
     return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST_HALVINGS))

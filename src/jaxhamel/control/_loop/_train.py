@@ -76,7 +76,7 @@ def train(
     state, losses = (learned, optimiser.init(learned)), []
     path = check_checkpoint(checkpoint)
     if path is not None and path.exists():
-        state, losses = _read(path, state)
+        state, losses = _read_checkpoint(path, state)
     outcome, times = "finished", [time.monotonic()]
     try:
         while len(losses) < updates:
@@ -88,14 +88,14 @@ def train(
             state = later
             losses.append(float(value))
             if path is not None and len(losses) % SAVED_EVERY == 0:
-                _write(path, state, losses)
+                _write_checkpoint(path, state, losses)
             if progress is not None:
                 times.append(time.monotonic())
                 progress(_progress(losses, times, updates))
     except KeyboardInterrupt:
         outcome = "interrupted"
     if path is not None:
-        _write(path, state, losses)
+        _write_checkpoint(path, state, losses)
     return Training(eqx.combine(state[0], fixed), np.array(losses), outcome)
 
 
@@ -122,13 +122,13 @@ def _update(loss, optimiser, fixed, state, key, k):
     return value, jnp.all(jnp.stack(finite)), (optax.apply_updates(learned, step), moments)
 
 
-def _write(path: Path, state: Any, losses: list[float]) -> None:
+def _write_checkpoint(path: Path, state: Any, losses: list[float]) -> None:
     arrays: dict[str, Any] = {f"state {i}": x for i, x in enumerate(jax.tree.leaves(state))}
     with written(path, binary=True) as file:
         np.savez(file, **arrays, losses=np.array(losses))  # pyright: ignore[reportArgumentType]
 
 
-def _read(path: Path, state: Any) -> tuple[Any, list[float]]:
+def _read_checkpoint(path: Path, state: Any) -> tuple[Any, list[float]]:
     leaves, structure = jax.tree.flatten(state)
     found = check_losses_file(path, leaves)
     arrays = [jnp.asarray(found[f"state {i}"]) for i in range(len(leaves))]

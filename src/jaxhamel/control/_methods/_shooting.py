@@ -115,7 +115,7 @@ class Shooting(eqx.Module):
             return local(problem.system, x_next, (problem.system.space.normalise(q), u))
 
         gaps = jax.vmap(gap)(grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:])
-        return jnp.concatenate([gaps.ravel(), conditions(problem, _last(point), point.p)])
+        return jnp.concatenate([gaps.ravel(), conditions(problem, _last_state(point), point.p)])
 
     def model(self, problem: ControlProblem, grid: Grid, point: Point) -> QuadraticModel:
         """The quadratic model at a point: cost, conditions and their derivatives."""
@@ -183,7 +183,7 @@ def _neighbours(point: Point):
     return jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
 
 
-def _last(point: Point):
+def _last_state(point: Point):
     return jax.tree.map(lambda a: a[-1], (point.q, point.u))
 
 
@@ -223,7 +223,7 @@ def _assemble(problem, grid: Grid, point: Point, blocks) -> QuadraticModel:
 
 def _with_ends(problem, point: Point, model: QuadraticModel) -> QuadraticModel:
     """Adds the final costs and the constraints."""
-    n, last = tangent_size(problem.system), _last(point)
+    n, last = tangent_size(problem.system), _last_state(point)
 
     def ends(z):
         x, p = retract(problem.system, last, z[:n]), point.p + z[n:]

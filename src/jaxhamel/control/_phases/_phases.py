@@ -79,7 +79,7 @@ def phases(
     none = jnp.zeros(0, dtype)
     return ControlProblem(
         system, q0, none, jnp.asarray(shares, dtype), _Curves(clock, tuple(x.curve for x in problems)),
-        tuple(costs), (*constraints, *named, _free(problems, clock)),
+        tuple(costs), (*constraints, *named, _free_boundaries(problems, clock)),
         (guess, jnp.zeros((TIMES, 0), dtype)),
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def _guess(problems: Sequence[ControlProblem], shares: Float[np.ndarray, " T"]) 
     return tuple(parts)
 
 
-def _free(problems: Sequence[ControlProblem], clock: Together) -> FreeInitialState:
+def _free_boundaries(problems: Sequence[ControlProblem], clock: Together) -> FreeInitialState:
     """Frees the initial states of all phases but the first, and the coordinates that the first phase frees itself."""
     coordinates, bounds, before = [], ([], []), 0
     for k, (problem, size) in enumerate(zip(problems, clock.sizes, strict=True)):

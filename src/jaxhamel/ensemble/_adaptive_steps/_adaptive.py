@@ -149,10 +149,10 @@ def joined(
     start = lanes(motion.unit, (0, None))(y, motion.shared)
     between = written or ((),) * len(y)
     last = (jnp.where(stands == ARRIVED, x, jnp.nan) for x in end)
-    return [_row(*each) for each in zip(start, between, last, strict=True)]
+    return [_states_at_all_times(*each) for each in zip(start, between, last, strict=True)]
 
 
-def _row(first, written, last) -> Float[Array, "B T"]:
+def _states_at_all_times(first, written, last) -> Float[Array, "B T"]:
     between = [written] if len(written) else []
     return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
 

@@ -103,7 +103,7 @@ def step(
     error = increment(h, pair.error, slopes)
     estimate = _estimate(error, lane.y, projected, limits)
     kept = estimate < 1
-    new = _next(pair, lane, limits, h, kept, estimate)
+    new = _next_lane(pair, lane, limits, h, kept, estimate)
     finite = _all_finite(projected + error)
     new = _judged(new, kept, finite, limits)
     chosen = (projected, slopes[-1] if pair.reuses else ())
@@ -129,7 +129,9 @@ def _norm(values: Columns, scale: Columns):
     return jnp.sqrt(sum(squares) / len(values))
 
 
-def _next(pair: Pair, lane: AdaptiveLane, limits: StepLimits, h, kept, estimate) -> AdaptiveLane:
+def _next_lane(
+    pair: Pair, lane: AdaptiveLane, limits: StepLimits, h, kept, estimate
+) -> AdaptiveLane:
     """Updates times, counts and the status of steps that became too short; y and slope stay."""
     wanted = SAFETY * _power(estimate, -1.0 / pair.order)
     one = jnp.ones_like(wanted)

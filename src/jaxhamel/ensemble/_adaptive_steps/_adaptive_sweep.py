@@ -143,7 +143,7 @@ class Sweep(NamedTuple):
             most = jnp.where(last, jnp.iinfo(jnp.int32).max, state.passes)
             lane, store, done = self._run(lane, state.store, most, given)
             goes_on = state.forward & jnp.any(lane.stands == UNDER_WAY)
-            kept = _put(store.lanes, lane, jnp.where(goes_on, state.place + 1, places))
+            kept = _with_entry(store.lanes, lane, jnp.where(goes_on, state.place + 1, places))
             turns = state.forward & ~goes_on
             place = jnp.where(turns, self._passed(lane), state.bars.place)
             back = jnp.where(goes_on | (done == 0), 0, (done - 1) % rows + 1)
@@ -154,7 +154,7 @@ class Sweep(NamedTuple):
             passes = jnp.where(left == 0, between, left)
             return SweepState(goes_on, there, passes, store._replace(lanes=kept), bars)
 
-        store = store._replace(lanes=_put(store.lanes, lane, jnp.zeros((), jnp.int32)))
+        store = store._replace(lanes=_with_entry(store.lanes, lane, jnp.zeros((), jnp.int32)))
         start = SweepState(
             jnp.array(True), jnp.array(0, jnp.int32), between, store, self._bars(own)
         )
@@ -167,7 +167,7 @@ class Sweep(NamedTuple):
         def one(now):
             lane, rows, done = now
             lane, row = self.forward(lane, given.mine, self.shared, self.limits)
-            return lane, _put(rows, row, done % len(rows.t)), done + 1
+            return lane, _with_entry(rows, row, done % len(rows.t)), done + 1
 
         def going(now):
             return (now[2] < most) & jnp.any(now[0].stands == UNDER_WAY)
@@ -207,7 +207,7 @@ class Sweep(NamedTuple):
         return found[0], found[1]
 
 
-def _put(all_: Any, new: Any, place) -> Any:
+def _with_entry(all_: Any, new: Any, place) -> Any:
     update = jax.lax.dynamic_update_index_in_dim
     return jax.tree.map(lambda a, x: update(a, x, place, 0), all_, new)
 

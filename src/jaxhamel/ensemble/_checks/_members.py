@@ -34,7 +34,7 @@ def check_slope(slope, y) -> None:
     found, wanted = (jax.tree.map(_form, x) for x in (slope, y))
     if found != wanted:
         raise ValueError(
-            f"`f` returned {_described(slope)} for a state {_described(y)}; dy/dt must have the structure, shapes and "
+            f"`f` returned {_axes_text(slope)} for a state {_axes_text(y)}; dy/dt must have the structure, shapes and "
             "dtype of y. Return jax.tree.map of y's parts, arrays from jnp.stack."
         )
 
@@ -43,7 +43,7 @@ def _form(x):
     return jnp.shape(x), str(jnp.result_type(x))
 
 
-def _described(tree) -> str:
+def _axes_text(tree) -> str:
     names = jax.tree.map(lambda x: f"{_form(x)[1]}{list(_form(x)[0])}", tree)
     return str(names).replace("'", "")
 

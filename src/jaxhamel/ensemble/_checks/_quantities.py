@@ -12,7 +12,7 @@ def check_aux(found, block) -> tuple:
     """Checks that the model returns a pair: the quantities, and arrays with one entry for each trajectory."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(
-            f"`model` gives {_said(found)}; with `has_aux=True` it must give a pair, (quantities, arrays)."
+            f"`model` gives {_short_description(found)}; with `has_aux=True` it must give a pair, (quantities, arrays)."
         )
     for value in jax.tree.leaves(found[1]):
         if value.shape[:1] != (block,):
@@ -26,7 +26,11 @@ def check_aux(found, block) -> tuple:
 def check_quantities(found, block) -> list[str]:
     """Checks that the model returns a dictionary of one number for each trajectory; returns its keys except `failed`."""
     if not isinstance(found, Mapping) or not set(found) - {"failed"}:
-        said = f"a dictionary of {sorted(found)}" if isinstance(found, Mapping) else _said(found)
+        said = (
+            f"a dictionary of {sorted(found)}"
+            if isinstance(found, Mapping)
+            else _short_description(found)
+        )
         raise ValueError(
             f"`model` gives {said}; it must give a dictionary of numbers, one for each "
             'quantity of interest, such as {"end": x[-1]}.'
@@ -38,7 +42,7 @@ def check_quantities(found, block) -> list[str]:
             )
         if not isinstance(value, jax.ShapeDtypeStruct) or value.dtype.kind not in "biufV":
             raise ValueError(
-                f"`model` gives {name!r} as {_said(value)}; each quantity must be one real number."
+                f"`model` gives {name!r} as {_short_description(value)}; each quantity must be one real number."
             )
         if value.shape[:1] != (block,):
             raise ValueError(
@@ -53,7 +57,7 @@ def check_quantities(found, block) -> list[str]:
     return [name for name in found if name != "failed"]
 
 
-def _said(value) -> str:
+def _short_description(value) -> str:
     """A short description of a value."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return f"numbers of dtype {value.dtype}"

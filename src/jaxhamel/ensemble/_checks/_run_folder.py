@@ -56,7 +56,7 @@ def check_same_run(folder, there, asked, resume) -> None:
             f"the folder {folder} holds a run already ({counted(there.get('trajectories'), 'trajectory')}, seed "
             f"{there.get('seed')}); nothing was changed. Resume it, or give another folder."
         )
-    there, asked = dict(_flat(there)), dict(_flat(asked))
+    there, asked = dict(_dotted_entries(there)), dict(_dotted_entries(asked))
     differs = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
     if differs:
         key = differs[0]
@@ -70,7 +70,7 @@ def another_program(folder, differs) -> ValueError:
     """The error for a run of another model; `differs`: the first line that differs: number, text in the folder, text now."""
     _, there, here = differs or (0, "", "")
     where = (
-        f": its program has `{_short(there)}` where that of the model given has `{_short(here)}`"
+        f": its program has `{_shortened(there)}` where that of the model given has `{_shortened(here)}`"
         if differs
         else ""
     )
@@ -105,11 +105,11 @@ def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
     )
 
 
-def _short(line: str) -> str:
+def _shortened(line: str) -> str:
     return line if len(line) <= 160 else f"{line[:100]} … {line[-50:]}"
 
 
-def _flat(table, path=""):
+def _dotted_entries(table, path=""):
     """Nested tables and lists of tables as one table with dotted keys."""
     pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
     for key, value in pairs:
@@ -117,7 +117,7 @@ def _flat(table, path=""):
             isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value)
         )
         if nested:
-            yield from _flat(value, f"{path}{key}.")
+            yield from _dotted_entries(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", value
 

@@ -47,8 +47,8 @@ def integrated(
     """The states at the start and at the end of each interval."""
     lanes_given = y[0].shape[0]
     shared, own = Packed.vectors([*rate.shared, *unit.shared]), Packed.rows(mine)
-    own_arrays = [_filled(x, how.block) for x in own.arrays]
-    state = _filled(jnp.stack(y), how.block)
+    own_arrays = [_padded(x, how.block) for x in own.arrays]
+    state = _padded(jnp.stack(y), how.block)
     advance, tableau = stepper(method, rate.routine.operations, how.longest)
     body = partial(_body, rate, unit, shared.places, own.places, advance)
     out = (len(times.start) + 1, *state.shape)
@@ -59,8 +59,8 @@ def integrated(
         body,
         out_shape=jax.ShapeDtypeStruct(out, state.dtype),
         grid=(state.shape[1] // how.block,),
-        in_specs=specs + [_block(x.shape, how.block) for x in [*own_arrays, state]],
-        out_specs=_block(out, how.block),
+        in_specs=specs + [_block_spec(x.shape, how.block) for x in [*own_arrays, state]],
+        out_specs=_block_spec(out, how.block),
         compiler_params=_for_triton(how),
         interpret=how.interpret,
         name="ensemble",
@@ -75,7 +75,7 @@ def _for_triton(how: Kernel):
     return triton.CompilerParams(num_warps=how.warps, num_stages=1)
 
 
-def _filled(columns: Float[Array, "n B"], block: int) -> Float[Array, "n P"]:
+def _padded(columns: Float[Array, "n B"], block: int) -> Float[Array, "n P"]:
     """Pads columns to a whole number of blocks."""
     missing = -columns.shape[1] % block
     return jnp.pad(columns, ((0, 0), (0, missing)), mode="edge") if missing else columns
@@ -85,7 +85,7 @@ def _whole(array) -> pl.BlockSpec:
     return pl.BlockSpec(array.shape, lambda i: (0,) * array.ndim)
 
 
-def _block(shape, block: int) -> pl.BlockSpec:
+def _block_spec(shape, block: int) -> pl.BlockSpec:
     return pl.BlockSpec((*shape[:-1], block), lambda i: (*(0 for _ in shape[:-1]), i))
 
 
@@ -97,7 +97,7 @@ def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance
     normalise = memory.bound(unit, rate.numbers_shared, 0)
     rows = y_ref.shape[0]
     y = tuple(y_ref[i, :] for i in range(rows))
-    _write(out_ref, np.int32(0), y)
+    _write_block(out_ref, np.int32(0), y)
 
     def interval(j, y):
         t, h = start[j], step[j]
@@ -109,13 +109,13 @@ def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance
             return normalise(advance(slope, tableau, at(n), h, y))
 
         y = lax.fori_loop(np.int32(0), count[j], one, y)
-        _write(out_ref, j + np.int32(1), y)
+        _write_block(out_ref, j + np.int32(1), y)
         return y
 
     lax.fori_loop(np.int32(0), np.int32(out_ref.shape[0] - 1), interval, y)
 
 
-def _write(out_ref, j, y) -> None:
+def _write_block(out_ref, j, y) -> None:
     for i, x in enumerate(y):
         out_ref[j, i, :] = x
 
@@ -141,11 +141,11 @@ class Memory(NamedTuple):
             return self.refs[array + self._shared_arrays], row
 
         parameters = [*range(n_shared), *range(first_own, n_inputs)]
-        loaded = {i: _read(*place(i)) for i in parameters if i in routine.loaded}
+        loaded = {i: _read_reference(*place(i)) for i in parameters if i in routine.loaded}
 
         def read(first, stride, index):
             ref, row = place(first)
-            return _read(ref, row + index.astype(np.int32) * np.int32(stride))
+            return _read_reference(ref, row + index.astype(np.int32) * np.int32(stride))
 
         def function(*moving):
             inputs = loaded | dict(enumerate(jax.tree.leaves(moving), start=n_shared))
@@ -158,7 +158,7 @@ class Memory(NamedTuple):
         return 1 + max((array for array, _ in self.shared), default=-1)
 
 
-def _read(ref, row):
+def _read_reference(ref, row):
     """Reads a shared number, or the vector of a block of lanes; `row` may differ from lane to lane."""
     if ref.ndim == 1:
         return ref[row]

@@ -50,7 +50,7 @@ class Routine(NamedTuple):
         windows: dict[int, Window] = {}
         order = _needed(graph, outputs, position, windows)
         for i in order:
-            _check(graph, i, windows)
+            _check_operation(graph, i, windows)
         return cls(graph, position, outputs, order, windows)
 
     @property
@@ -112,7 +112,7 @@ def _window(graph: Graph, node: Node, position) -> Window | None:
     return Window(at[0], stride) if even else None
 
 
-def _check(graph: Graph, i: int, windows) -> None:
+def _check_operation(graph: Graph, i: int, windows) -> None:
     node = graph.nodes[i]
     if node.primitive is None:
         return
@@ -136,12 +136,12 @@ def _computed(node: Node, values: dict, pairs: dict):
 
 def _bind(node: Node, operands: list):
     if node.primitive.name == "pick":
-        return _chain(*operands)
+        return _selected_by_comparisons(*operands)
     primitive: Any = SCALARS[node.primitive.name].on_gpu or node.primitive
     return primitive.bind(*broadcast(node, operands), **dict(node.params))
 
 
-def _chain(index, *table):
+def _selected_by_comparisons(index, *table):
     """Selects x_i by a chain of comparisons, because registers cannot be indexed."""
     found = table[0]
     for i, entry in enumerate(table[1:], start=1):

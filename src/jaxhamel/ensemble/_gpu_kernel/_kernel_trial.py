@@ -75,12 +75,12 @@ def _made_up(values: Values, plan: Plan) -> Any:
         return jax.ShapeDtypeStruct((min(x.shape[0], LANES), *x.shape[1:]), x.dtype)
 
     y, mine = jax.tree.map(few, (values.y, values.mine))
-    y, mine, rate, unit = jax.tree.map(_numbers, (y, mine, values.of_rate, values.of_unit))
+    y, mine, rate, unit = jax.tree.map(_trial_values, (y, mine, values.of_rate, values.of_unit))
     ts: Any = np.asarray([0.0, 1e-3 * plan.counts[0]], values.ts.dtype)
     return Values(y, mine, rate, unit, ts)
 
 
-def _numbers(x) -> Any:
+def _trial_values(x) -> Any:
     """An array like x of numbers that differ from each other; integers are 0, which is an index of every table."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return np.zeros(x.shape, x.dtype)

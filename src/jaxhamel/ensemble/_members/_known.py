@@ -33,7 +33,7 @@ class Known(NamedTuple):
 
     def filled(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves with their known numbers as constants."""
-        return [_filled(*each) for each in zip(leaves, self.of_leaves, strict=True)]
+        return [_with_constants(*each) for each in zip(leaves, self.of_leaves, strict=True)]
 
 
 def _codes(leaf) -> bytes | None:
@@ -50,7 +50,7 @@ def _codes(leaf) -> bytes | None:
     return codes.tobytes() if np.any(codes != _UNKNOWN) else None
 
 
-def _filled(leaf, codes: bytes | None):
+def _with_constants(leaf, codes: bytes | None):
     if codes is None:
         return leaf
     places = np.reshape(np.frombuffer(codes, np.uint8), leaf.shape)

@@ -51,21 +51,21 @@ def embedded_pair(method: Any) -> Pair:
 def _pair(kind: Any) -> Pair:
     given, (a, b, c) = kind.tableau, numbers_of(kind.tableau)
     return Pair(
-        a=_rows(a),
+        a=_as_tuples(a),
         b=tuple(b.tolist()),
         c=tuple(c.tolist()),
         error=tuple(given.b_error.tolist()),
-        inside=_rows(_inside(kind.interpolation_cls, b)),
+        inside=_as_tuples(_interpolation_weights(kind.interpolation_cls, b)),
         order=kind().error_order(diffrax.ODETerm(lambda t, y, args: y)),
         reuses=bool(given.fsal),
     )
 
 
-def _rows(matrix) -> tuple[Weights, ...]:
+def _as_tuples(matrix) -> tuple[Weights, ...]:
     return tuple(map(tuple, np.asarray(matrix).tolist()))
 
 
-def _inside(interpolation: Any, b: np.ndarray) -> np.ndarray:
+def _interpolation_weights(interpolation: Any, b: np.ndarray) -> np.ndarray:
     """The weights w, fitted as polynomials in θ to the interpolant's values for each unit slope."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         zero, one = np.zeros(()), np.ones(())

@@ -50,9 +50,9 @@ class CommutatorFree(NamedTuple):
     def step(self, space: AbstractSpace, slope: Slope, t, h, y: GroupState) -> GroupState:
         slopes = [slope(t, y)]
         for node, factors in zip(self.nodes[:-1], self.exponents[:-1], strict=True):
-            state = _moved(space, h, y, factors, slopes)
+            state = _after_stage(space, h, y, factors, slopes)
             slopes.append(slope(t + h.dtype.type(node) * h, state))
-        q, rest = _moved(space, h, y, self.exponents[-1], slopes)
+        q, rest = _after_stage(space, h, y, self.exponents[-1], slopes)
         return space.normalise(q), rest
 
 
@@ -69,7 +69,7 @@ def in_velocities(space: AbstractSpace, rate: Callable[..., Any]) -> Slope:
     return slope
 
 
-def _moved(space, h, y: GroupState, factors, slopes) -> GroupState:
+def _after_stage(space, h, y: GroupState, factors, slopes) -> GroupState:
     """Applies the exponentials of one stage to q, and the sum of their exponents to the rest."""
     q, rest = y
     for weights in factors:

@@ -45,7 +45,7 @@ def _lines(value: Any, seen: set[int]) -> Iterator[str]:
         yield getattr(value, "__qualname__", type(value).__qualname__)
     else:
         seen.add(id(value))
-        for part in _parts(value):
+        for part in _determining_values(value):
             yield from _lines(part, seen)
 
 
@@ -60,7 +60,7 @@ def _is_of_others(value: Any) -> bool:
     return code is None or code.co_filename.startswith(_OF_OTHERS)
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _determining_values(value: Any) -> Iterator[Any]:
     """The values that determine the result of a function or object."""
     match value:
         case functools.partial():
@@ -70,7 +70,7 @@ def _parts(value: Any) -> Iterator[Any]:
         case types.FunctionType():
             yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
             yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
-            names = sorted(_names(value.__code__))
+            names = sorted(_global_names(value.__code__))
             yield from (value.__globals__[n] for n in names if n in value.__globals__)
         case types.CodeType():
             yield from (value.co_code, value.co_names, value.co_consts)
@@ -91,9 +91,9 @@ def _parts(value: Any) -> Iterator[Any]:
             )
 
 
-def _names(code: types.CodeType) -> set[str]:
+def _global_names(code: types.CodeType) -> set[str]:
     """Names of the globals used by a function's code, including nested functions."""
-    inner = (_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    inner = (_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
     return set(code.co_names).union(*inner)
 
 

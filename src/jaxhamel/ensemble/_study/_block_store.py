@@ -96,7 +96,7 @@ class BlockStore:
                 dtype="f8",
                 compressors=ZstdCodec(checksum=True),  # pyright: ignore[reportArgumentType]
                 fill_value=np.nan,
-                attributes={"columns": columns, "asked": asked} | _kept(origin),
+                attributes={"columns": columns, "asked": asked} | _origin_entry(origin),
             )
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class BlockStore:
         return float(int.from_bytes(hashlib.sha256(content).digest()[:6], "big"))
 
 
-def _kept(origin: Origin | None) -> dict[str, Any]:
+def _origin_entry(origin: Origin | None) -> dict[str, Any]:
     return {} if origin is None else {"origin": origin.kept()}
 
 

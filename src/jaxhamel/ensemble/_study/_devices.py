@@ -97,14 +97,14 @@ def together() -> Iterator[None]:
     except Elsewhere:
         raise
     except Exception:
-        _said(wrong=True)
+        _gathered(wrong=True)
         raise
     all_well()
 
 
 def all_well() -> None:
     """Exchanges a status flag among all processes. **Raises:** `Elsewhere` if one of them has failed."""
-    wrong = np.flatnonzero(_said(wrong=False))
+    wrong = np.flatnonzero(_gathered(wrong=False))
     if len(wrong):
         raise Elsewhere(f"process {wrong[0]} could not go on; its own message says why.")
 
@@ -120,7 +120,7 @@ def of_the_first(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return _from_bits(multihost_utils.broadcast_one_to_all(_bits(rows)))
 
 
-def _said(wrong: bool) -> np.ndarray:
+def _gathered(wrong: bool) -> np.ndarray:
     if jax.process_count() == 1:
         return np.zeros(1, bool)
     return np.asarray(multihost_utils.process_allgather(np.asarray(wrong)))

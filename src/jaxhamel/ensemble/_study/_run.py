@@ -225,13 +225,15 @@ def check_origin(
         raise another_program(store.folder, there.first_difference(here))
     if not versions:
         return
-    rows, by = (0, 0.0) if same else _compared(store, again, versions)
+    rows, by = (0, 0.0) if same else _compare_first_block(store, again, versions)
     if store.missing and (same or rows):
         said = begun_elsewhere(store.folder, versions, same, rows, by)
         warnings.warn(said, UserWarning, stacklevel=5)
 
 
-def _compared(store: BlockStore, again: Callable[..., Any], versions: str) -> tuple[int, float]:
+def _compare_first_block(
+    store: BlockStore, again: Callable[..., Any], versions: str
+) -> tuple[int, float]:
     """Computes the first block in the folder again; returns its number of trajectories and the largest relative change."""
     done = [index for index in range(store.blocks) if index not in store.missing]
     if not done:

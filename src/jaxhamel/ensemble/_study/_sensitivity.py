@@ -109,7 +109,7 @@ def sobol_indices(
     """
     again = _checked(model, distributions, samples, seed, sampler, bootstrap, about)
     points = _Saltelli(distributions, samples, seed, sampler)
-    asked = _asked("sobol-indices", distributions, samples, seed, sampler, about)
+    asked = _settings("sobol-indices", distributions, samples, seed, sampler, about)
     run = EnsembleRun(model if batched else jax.vmap(model), points, asked, block, folder, resume)
     values = run.values(progress)
     shape = (samples, points.together)
@@ -155,7 +155,7 @@ def derivative_bounds(
     quantities = check_quantities(found, 1)
     check_slopes(found, quantities)
     names = column_names(distributions)
-    asked = _asked("derivative-bounds", distributions, samples, seed, sampler, about)
+    asked = _settings("derivative-bounds", distributions, samples, seed, sampler, about)
     run = EnsembleRun(
         _with_slopes(many, distributions), _Scaled(points), asked, block, folder, resume
     )
@@ -177,7 +177,7 @@ def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> 
     return check_whole("bootstrap", bootstrap)
 
 
-def _asked(what: str, distributions, samples, seed, sampler, about) -> dict[str, Any]:
+def _settings(what: str, distributions, samples, seed, sampler, about) -> dict[str, Any]:
     asked = {"what": what, "samples": int(samples), "seed": int(seed), "sampler": sampler}
     return asked | {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
 

@@ -81,13 +81,15 @@ class Study:
         if 0 < len(self.not_finite) < len(self.failed):
             head += f" ({len(self.not_finite)} not finite)"
         head += f" (seed {self.samples.seed}, {self.samples.sampler})"
-        rows = [_row(name, found) for name, found in self.statistics["quantities"].items()]
+        rows = [
+            _statistics_row(name, found) for name, found in self.statistics["quantities"].items()
+        ]
         width = max((len(row[0]) for row in rows), default=0)
         lines = [f"  {name:<{width}}  {rest}" for name, rest in rows]
         return "\n".join([head, *lines])
 
 
-def _row(name: str, found: dict[str, Any]) -> tuple[str, str]:
+def _statistics_row(name: str, found: dict[str, Any]) -> tuple[str, str]:
     if found["n"] == 0:
         return name, "every trajectory failed"
     if "probability" in found:

@@ -34,12 +34,12 @@ def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
     check_times(ts)
     if len(ts) < ENOUGH:
         return ts
-    number = _numbers(ts, _period(ts))
-    fitted = _line(number, ts)
+    number = _sample_numbers(ts, _period(ts))
+    fitted = _fitted_line(number, ts)
     return fitted if np.median(np.abs(ts - fitted)) < UNSTEADY * np.median(np.diff(ts)) else ts
 
 
-def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
+def _fitted_line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
     """The line a + T n of least absolute deviations through the stamps `ts`, evaluated at the numbers n."""
     columns = np.stack([np.ones_like(ts), number], axis=1)
     weight, least = np.ones_like(ts), SMALL * np.median(np.diff(ts))
@@ -56,12 +56,12 @@ def _period(ts: np.ndarray) -> float:
     fewer than 80: the slope of the fitted line.
     """
     if len(ts) < 80:
-        return float(np.mean(np.diff(_line(np.arange(len(ts), dtype=float), ts))))
+        return float(np.mean(np.diff(_fitted_line(np.arange(len(ts), dtype=float), ts))))
     apart = len(ts) // 8
     return float(np.median(ts[apart:] - ts[:-apart])) / apart
 
 
-def _numbers(ts: np.ndarray, period: float) -> np.ndarray:
+def _sample_numbers(ts: np.ndarray, period: float) -> np.ndarray:
     """The number of each sample, counted in periods from the first.
 
     A late stamp is followed by stamps that are not late; after a missing sample all stamps are a period later. So only the

@@ -77,9 +77,9 @@ def read_csv(
     """
     path, units = Path(path), dict(units or {})
     check_own_columns(measurements)
-    header, rows = _table(path)
-    wanted = _wanted(path, header, measurements, time, units, required)
-    table = {column: _numbers(path, header, rows, column) for column in wanted}
+    header, rows = _header_and_rows(path)
+    wanted = _columns_to_read(path, header, measurements, time, units, required)
+    table = {column: _column_values(path, header, rows, column) for column in wanted}
     for column in (time, *required):
         _check_complete(path, column, table[column], rows)
     _check_times(path, time, table[time], rows)
@@ -98,7 +98,7 @@ def read_csv(
         raise DataError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def _header_and_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and each row with its line number; blank lines are skipped."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -120,7 +120,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     return header, lines[1:]
 
 
-def _wanted(path, header, measurements, time, units, required) -> list[str]:
+def _columns_to_read(path, header, measurements, time, units, required) -> list[str]:
     """The columns to read; raises `DataError` if one is missing or repeated."""
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
@@ -148,13 +148,13 @@ def _wanted(path, header, measurements, time, units, required) -> list[str]:
     return [column for column in header if column in known | set(required)]
 
 
-def _numbers(path, header, rows, column) -> np.ndarray:
+def _column_values(path, header, rows, column) -> np.ndarray:
     """The numbers in a column; NaN for an empty cell."""
     place, values = header.index(column), np.empty(len(rows))
     for i, (line, row) in enumerate(rows):
         cell = row[place].strip()
         try:
-            values[i] = _number(cell) if cell else np.nan
+            values[i] = _number_in_cell(cell) if cell else np.nan
         except ValueError:
             raise DataError(
                 f"{path}, line {line}, column `{column}`: {_cut(cell)!r} is not a number. "
@@ -178,7 +178,7 @@ def _few(names: Sequence[str], most: int = 30) -> str:
     return ", ".join(map(_cut, names[:most])) + more
 
 
-def _number(cell: str) -> float:
+def _number_in_cell(cell: str) -> float:
     """The number in a cell. **Raises:** `ValueError` also for `1_0` and digits of other scripts, which `float` accepts."""
     if "_" in cell or not cell.isascii():
         raise ValueError

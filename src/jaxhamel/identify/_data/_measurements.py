@@ -142,7 +142,7 @@ class Coordinate(AbstractMeasurement):
             q = system.space.rate(q, velocity_of(under(system, control), t, q, u))
         owner = f"measurement {self.name!r}"
         check_factor(owner, q, self.part)
-        x = _part(q, self.part)
+        x = _part_of(q, self.part)
         check_entries(owner, (self.index,), x.shape[0])
         return x[self.index][None]
 
@@ -219,7 +219,7 @@ class Orientation(AbstractMeasurement):
         return _with_part(q, part, jnp.arange(4), SO3().normalise(measured)), u
 
 
-def _part(q: Configuration, part: int | None) -> Array:
+def _part_of(q: Configuration, part: int | None) -> Array:
     return q if part is None else q[part]
 
 

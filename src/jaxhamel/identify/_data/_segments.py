@@ -55,7 +55,9 @@ def segments_of(
     groups: dict[Any, list[int]] = {}
     for i, run in enumerate(runs):
         groups.setdefault(_structure(run.control), []).append(i)
-    return tuple(_group(runs, members, measurements, count, dt) for members in groups.values())
+    return tuple(
+        _segments_of_group(runs, members, measurements, count, dt) for members in groups.values()
+    )
 
 
 def _structure(control) -> Any:
@@ -65,7 +67,7 @@ def _structure(control) -> Any:
     return structure, shapes, tuple(jax.tree.leaves(others))
 
 
-def _group(runs, members, measurements, count, dt) -> Segments:
+def _segments_of_group(runs, members, measurements, count, dt) -> Segments:
     pieces = [
         (i, row, *piece) for i in members for row, piece in _pieces(runs[i], measurements, count[i])
     ]
@@ -81,7 +83,7 @@ def _group(runs, members, measurements, count, dt) -> Segments:
     run = np.array([i for i, *_ in pieces])
     return Segments(
         ts=jnp.asarray(ts, dtype),
-        counts=jnp.asarray(_steps(ts, dt)),
+        counts=jnp.asarray(_steps_in_intervals(ts, dt)),
         values=tuple(jnp.asarray(v, dtype) for v in values),
         there=jnp.asarray(there, dtype),
         weight=jnp.asarray(weight, dtype),
@@ -103,7 +105,7 @@ def _pieces(run: Run, measurements, count: int):
     """Yields for each segment of a run the row of its node, and its times, values, mask of measured values, and weights."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
-    values, there = _filled(run, measurements)
+    values, there = _values_and_mask(run, measurements)
     ends = nodes[1:] if len(nodes) > 1 else np.array([0])
     for k, end in enumerate(ends):
         start = int(nodes[k])
@@ -115,7 +117,7 @@ def _pieces(run: Run, measurements, count: int):
         yield start, (run.ts[keep], [v[keep] for v in values], seen, np.sqrt(run.weights[keep]))
 
 
-def _filled(run: Run, measurements):
+def _values_and_mask(run: Run, measurements):
     """The values, with missing ones replaced by placeholders, and a mask of the measured ones."""
     values, there = [], []
     for measurement in measurements:
@@ -131,7 +133,7 @@ def _filled(run: Run, measurements):
     return values, np.concatenate(there, axis=1)
 
 
-def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
+def _steps_in_intervals(ts: np.ndarray, dt: float | None) -> np.ndarray:
     """The number of steps in each interval, `(K,)`, such that no segment has a step longer than dt; 1 if dt is None."""
     longest = np.max(np.diff(ts, axis=1), axis=0)
     if dt is None:

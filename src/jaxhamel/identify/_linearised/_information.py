@@ -36,7 +36,7 @@ def information(
     R, P = x.offsets.shape[0], x.z.shape[0]
     total = jnp.zeros((P, P), x.z.dtype)
     for group, part in zip(groups, parts, strict=True):
-        total = total + _group(model, group, part, R)
+        total = total + _information_of_group(model, group, part, R)
     if with_prior:
         J = jax.jacfwd(model.prior_residual)(x.z) if P else jnp.zeros((0, 0), x.z.dtype)
         total = total + J.T @ J
@@ -55,7 +55,9 @@ def widened(parts: list[Blocks], tau: float) -> list[Blocks]:
     return found
 
 
-def _group(model: Model, group: Segments, part: Blocks, R: int) -> Float[Array, "P P"]:
+def _information_of_group(
+    model: Model, group: Segments, part: Blocks, R: int
+) -> Float[Array, "P P"]:
     wide = jnp.concatenate([_from_start(group, part), part.J_o, _of_z(group, part)], axis=2)
     each = jnp.einsum("sma,smb->sab", wide, wide)
     runs = jnp.zeros((R, *each.shape[1:]), each.dtype).at[group.run].add(each)
@@ -64,10 +66,10 @@ def _group(model: Model, group: Segments, part: Blocks, R: int) -> Float[Array, 
     o = part.J_o.shape[2]
     known = jnp.concatenate([jnp.zeros(w - o, each.dtype), 1 / model.offset_widths() ** 2])
     inner = runs[:, :w, :w] + jnp.diag(known)[None]
-    return jnp.sum(runs[:, w:, w:] - _eliminated(inner, runs[:, :w, w:]), axis=0)
+    return jnp.sum(runs[:, w:, w:] - _schur_term(inner, runs[:, :w, w:]), axis=0)
 
 
-def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
+def _schur_term(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
     """The term F_zw F_ww⁺ F_wz of the Schur complement, with F_ww = `inner` and F_wz = `outer` for each run.
 
     F_ww is scaled to a unit diagonal, by which the pseudo-inverse decides what is zero.
@@ -82,7 +84,7 @@ def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
     return jnp.einsum("rkp,rk,rkq->rpq", across, inverse, across)
 
 
-def _chain(group: Segments, part: Blocks):
+def _segment_matrices(group: Segments, part: Blocks):
     """The matrices A_k and B_k of each segment, with δ_k = A_k δ + B_k dz (see the module)."""
     n, P = part.H.shape[1:]
     start = jnp.eye(n, dtype=part.G.dtype), jnp.zeros((n, P), part.G.dtype)
@@ -96,8 +98,8 @@ def _chain(group: Segments, part: Blocks):
 
 
 def _from_start(group: Segments, part: Blocks):
-    return jnp.einsum("smn,snk->smk", part.J_x, _chain(group, part)[0])
+    return jnp.einsum("smn,snk->smk", part.J_x, _segment_matrices(group, part)[0])
 
 
 def _of_z(group: Segments, part: Blocks):
-    return part.J_z + jnp.einsum("smn,snp->smp", part.J_x, _chain(group, part)[1])
+    return part.J_z + jnp.einsum("smn,snp->smp", part.J_x, _segment_matrices(group, part)[1])

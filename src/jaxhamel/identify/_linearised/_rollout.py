@@ -123,7 +123,9 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
     def one(ts, data, first, arrays, x, x_next, offsets):
         control = eqx.combine(arrays, others)
         counts = segments.counts
-        return _block(model, ts, counts, data, first, control, x, x_next, offsets, z, noise)
+        return _blocks_of_interval(
+            model, ts, counts, data, first, control, x, x_next, offsets, z, noise
+        )
 
     data = (segments.values, segments.there, segments.weight)
     given = (segments.ts, data, segments.first, arrays)
@@ -135,7 +137,9 @@ def weighed(model: Model, plain: Float[Array, " e"], weight: Float[Array, " K+1"
     return model.loss.transformed(plain) * jnp.repeat(weight, plain.shape[0] // weight.shape[0])
 
 
-def _block(model: Model, ts, counts, data, first, control, x, x_next, offsets, z, noise) -> Blocks:
+def _blocks_of_interval(
+    model: Model, ts, counts, data, first, control, x, x_next, offsets, z, noise
+) -> Blocks:
     n = tangent_size(model.system)
     values, there, weight = data
 

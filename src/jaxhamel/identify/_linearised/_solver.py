@@ -61,7 +61,9 @@ def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSol
 @compiled
 def begin(solver, y, r, J, arrow, told):
     """The arrays of the solver's initial state, as a list; its other parts are constant."""
-    return jax.tree.leaves(eqx.filter(_first(solver, y, r, J, arrow, told), eqx.is_array))
+    return jax.tree.leaves(
+        eqx.filter(_first_solver_state(solver, y, r, J, arrow, told), eqx.is_array)
+    )
 
 
 @compiled
@@ -129,7 +131,7 @@ class _Known(eqx.Module):
         return function(y, self.r, self.J, self.told)
 
 
-def _first(solver, y, r, J, arrow, told) -> Any:
+def _first_solver_state(solver, y, r, J, arrow, told) -> Any:
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
         return solver.init(y)
     out, aside = jax.eval_shape(lambda: (r, told))
@@ -138,7 +140,7 @@ def _first(solver, y, r, J, arrow, told) -> Any:
 
 
 def _state(solver, y, leaves, *known) -> Any:
-    arrays, others = eqx.partition(_first(solver, y, *known), eqx.is_array)
+    arrays, others = eqx.partition(_first_solver_state(solver, y, *known), eqx.is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), others)
 
 

@@ -23,13 +23,13 @@ def leaf_paths(tree: Any) -> dict[str, Any]:
     """The floating-point leaves of a system or another pytree by their paths; parameters accept these paths."""
     found = tree_flatten_with_path(tree)[0]
     return {
-        ".".join(_name(key) for key in keys): leaf
+        ".".join(_name_of_key(key) for key in keys): leaf
         for keys, leaf in found
         if eqx.is_inexact_array(leaf)
     }
 
 
-def _name(key: Any) -> str:
+def _name_of_key(key: Any) -> str:
     for attribute in ("name", "idx", "key"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))

@@ -40,19 +40,19 @@ def returns_of(system, names, t, q, u, control) -> list[Returned]:
 
 def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
     try:
-        return called(_method(system, name), _CALLS[name], system, *at)
+        return called(_method_in_words(system, name), _CALLS[name], system, *at)
     except TypeError as error:
         words = _with_words_among_fields(system, error)
         is_of_control = words is error or None not in _no_numbers(system).values()
         if is_of_control and _lacks_control(system, name, at[-1]) and "None" in str(error):
             raise MissingControl(
-                f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
+                f"{_method_in_words(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
                 f"{place_of(error)}"
             ) from error
         if _calls_array(error) and name in WITH_CONTROL:
             raise TypeError(
-                f"{_method(system, name)} calls an array as a function; its `control` is the value of the control at the "
-                f"time t, not the function of time. {place_of(error)}"
+                f"{_method_in_words(system, name)} calls an array as a function; its `control` is the value of the control "
+                f"at the time t, not the function of time. {place_of(error)}"
             ) from error
         raise words from None
 
@@ -157,12 +157,12 @@ def check_returns(system, returned: list[Returned], dtype) -> None:
             _check_array(system, name, value, shape, meaning, dtype)
     found = dict(returned)
     if found.get("bodies") is not None:
-        _check_bodies(_method(system, "bodies"), found["bodies"], dtype)
+        _check_bodies(_method_in_words(system, "bodies"), found["bodies"], dtype)
     if "invariants" in found:
-        _check_invariants(_method(system, "invariants"), found["invariants"])
+        _check_invariants(_method_in_words(system, "invariants"), found["invariants"])
 
 
-def _method(system, name: str) -> str:
+def _method_in_words(system, name: str) -> str:
     return f"`{name}` of {type(system).__name__}"
 
 
@@ -175,7 +175,9 @@ def _check_array(
     if not isinstance(value, jax.ShapeDtypeStruct):
         of_control = name == "force" and value is None
         also = " A `control` that is not given is None." if of_control else ""
-        raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}{also}")
+        raise TypeError(
+            f"{method} is {_type_in_words(value)}, {wanted}. {_advice_for(value)}{also}"
+        )
     if not same_shape(value.shape, shape) or (name == "holonomic" and not value.size):
         raise ValueError(
             f"{method} has shape {value.shape}, {wanted}. {_reshape(value.shape, shape)}"
@@ -204,7 +206,7 @@ _ARGUMENTS = {
 }
 
 
-def _described(value) -> str:
+def _type_in_words(value) -> str:
     if value is None:
         return "None"
     if isinstance(value, list | tuple):
@@ -212,7 +214,7 @@ def _described(value) -> str:
     return f"a {type(value).__name__}"
 
 
-def _next(value) -> str:
+def _advice_for(value) -> str:
     if value is None:
         return "Is a `return` missing?"
     if isinstance(value, list | tuple):
@@ -251,14 +253,14 @@ def _check_bodies(method: str, bodies, dtype) -> None:
     """Checks that `bodies` is a tuple of `Points` and `Spins` (or objects with the same fields) with matching shapes."""
     if not isinstance(bodies, tuple) or not bodies:
         raise TypeError(
-            f"{method} returned {_described(bodies)}; it must return Points and Spins in a tuple, for example "
+            f"{method} returned {_type_in_words(bodies)}; it must return Points and Spins in a tuple, for example "
             "`return (Points(...), Spins(...))`, or None."
         )
     for place, part in enumerate(bodies):
         kind = type(part).__name__
         if kind not in _PARTS and not hasattr(part, "momentum_rate"):
             raise TypeError(
-                f"{method} returned {_described(part)} as entry {place}; each must be jaxhamel.Points or jaxhamel.Spins."
+                f"{method} returned {_type_in_words(part)} as entry {place}; each must be jaxhamel.Points or jaxhamel.Spins."
             )
         sizes: dict[str, int] = {}
         for field, shape in _PARTS.get(kind, {}).items():
@@ -284,7 +286,7 @@ def _check_field(name: str, value, shape: tuple, sizes: dict[str, int], dtype) -
         axes = ", ".join(str(sizes.get(str(a), a)) for a in shape) + (
             "," if len(shape) == 1 else ""
         )
-        said = _described(value) if got is None else f"of shape {got}"
+        said = _type_in_words(value) if got is None else f"of shape {got}"
         raise ValueError(f"{name} is {said}; it must have shape ({axes}), b the number of bodies.")
     if value.dtype != dtype and not value.weak_type:
         raise TypeError(
@@ -297,7 +299,7 @@ def _check_invariants(method: str, value) -> None:
         isinstance(x, jax.ShapeDtypeStruct) for x in value.values()
     )
     if not good:
-        said = inline(sorted(map(str, value))) if isinstance(value, dict) else _described(value)
+        said = inline(sorted(map(str, value))) if isinstance(value, dict) else _type_in_words(value)
         raise TypeError(
             f"{method} returned {said}; it must return a dictionary of arrays by name, for example "
             '`{"energy": energy}`, empty for none.'

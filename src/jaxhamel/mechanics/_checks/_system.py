@@ -119,8 +119,9 @@ def check_frame_at(system, t, q) -> None:
         raise ValueError(
             f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
             f"their smallest singular value is {smallest:.3g} of the largest. Constraints must be "
-            f"independent; drop {_named(redundant)}, which follows from those before it, and lower `n_constraints` to "
-            f"{m - len(redundant)}. For the multipliers of all of them, of least norm, return all from `constraints(t, q)`."
+            f"independent; drop {_rows_in_words(redundant)}, which follows from those before it, and lower `n_constraints` "
+            f"to {m - len(redundant)}. For the multipliers of all of them, of least norm, return all from "
+            "`constraints(t, q)`."
         )
     smallest = smallest_relative_singular_value(array)
     if smallest < singular_below(array):
@@ -131,7 +132,7 @@ def check_frame_at(system, t, q) -> None:
         )
 
 
-def _named(rows: list[int]) -> str:
+def _rows_in_words(rows: list[int]) -> str:
     return "row " + " and row ".join(map(str, rows))
 
 

@@ -139,11 +139,11 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
     rows = system.constraints(t, q)
     if rows is not None:
         check_number_of_constraints(system, rows)
-        check_span(system, t, *_rows(system, t, q))
+        check_span(system, t, *_listed_and_frame_rows(system, t, q))
 
 
 @compiled
-def _rows(system, t, q):
+def _listed_and_frame_rows(system, t, q):
     """(C, X A_α): the listed one-forms, and their part in the frame's constraint rows A_α; equal if both have one span."""
     rows, frame = system.constraints(t, q), system.frame(t, q)
     return rows, _shares(system, t, q, rows) @ frame[: system.n_constraints]

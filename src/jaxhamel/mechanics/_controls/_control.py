@@ -141,19 +141,19 @@ def looked_at(
     at = (control, t, q, u)
     abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
     with _SEEN.once(*at) as is_new:
-        value = _shapes(name, *at) if abstract or is_new else None
-    value = value if abstract else _value(*at)
+        value = _shapes_of_value(name, *at) if abstract or is_new else None
+    value = value if abstract else _control_value(*at)
     check_feedback_value(system, t, value, dtype_of(q), name)
     return value
 
 
-def _shapes(name: str, control: Callable[..., Any], t, q, u):
+def _shapes_of_value(name: str, control: Callable[..., Any], t, q, u):
     """The shape of the value, by tracing, so that errors name the feedback and its line."""
     return called(name, lambda f, *at: jax.tree.map(jnp.asarray, f(*at)), control, t, q, u)
 
 
 @compiled_with(QUICK)
-def _value(control, t, q, u):
+def _control_value(control, t, q, u):
     return jax.tree.map(jnp.asarray, control(t, q, u))
 
 

@@ -134,7 +134,7 @@ class MovingParts(System):
         `control`: t → θ̈, or a `Feedback`; None: θ̈ = 0.
         """
         k = self.system.n_independent
-        value = _value(control, t, q, u)
+        value = _second_rates(control, t, q, u)
         second = jnp.zeros_like(q[-1]) if value is None else value
         return self._own(q), u[:k], Parabola(jnp.asarray(t, u.dtype), q[-1], u[k:], second)
 
@@ -214,7 +214,7 @@ class MovingParts(System):
         return jnp.concatenate([own, jnp.zeros(self.n_controls, own.dtype)])
 
 
-def _value(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
+def _second_rates(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
     """The value θ̈ of a control at one state; None without a control."""
     found = at_state(as_control(control), t, q, u)
     return None if found is None else found(t)

@@ -121,7 +121,7 @@ def kind_of(cls: type) -> str:
 def parameters_of(cls: type) -> tuple[Parameter, ...]:
     """The constructor's parameters of a class of systems, or of any `equinox.Module`."""
     hints = _hints(cls)
-    return tuple(_parameter(f, hints.get(f.name, f.type)) for f in fields(cls) if f.init)
+    return tuple(_declared_parameter(f, hints.get(f.name, f.type)) for f in fields(cls) if f.init)
 
 
 def examples_of(cls: type) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def state_of(system: Any) -> State:
     return State(q, (Part("u", "u"),) if system.n_independent else ())
 
 
-def _parameter(field: Any, hint: Any) -> Parameter:
+def _declared_parameter(field: Any, hint: Any) -> Parameter:
     notes = field.metadata.get(NOTES, FieldNotes())
     default = field.default if field.default is not MISSING else REQUIRED
     if default is REQUIRED and field.default_factory is not MISSING:

@@ -120,7 +120,7 @@ def voronets(
 
 def _solved(residual: Callable[..., Any], system, t, q, rdot, control) -> ShapeAcceleration:
     t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
-    _check(system, t, q, rdot, control)
+    _check_arguments(system, t, q, rdot, control)
     return _solve(residual, system, t, q, rdot, control)
 
 
@@ -139,7 +139,9 @@ def _check_space(system: System) -> None:
         )
 
 
-def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control: Control) -> None:
+def _check_arguments(
+    system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control: Control
+) -> None:
     _check_space(system)
     name, m = type(system).__name__, system.n_constraints
     if overrides(system, "drift"):
@@ -176,8 +178,8 @@ def _hamel_chaplygin(system, t, q, rdot, rddot, control):
 
     rate = _time_derivative(system, momentum, t, q, rdot, rddot)
     by_q, by_u = jax.grad(reduced, argnums=(1, 2))(t, q, zero, rdot)
-    force = _along(system, t, q, by_q + _force(system, t, q, rdot, control))
-    return _twice(rate - force + by_u @ _turning(system, t, q, rdot))
+    force = _pulled_back(system, t, q, by_q + _force(system, t, q, rdot, control))
+    return _twice(rate - force + by_u @ _curvature_along(system, t, q, rdot))
 
 
 def _chaplygin(system, t, q, rdot, rddot, control):
@@ -187,9 +189,9 @@ def _chaplygin(system, t, q, rdot, rddot, control):
 
     rate = _time_derivative(system, jax.grad(constrained, argnums=2), t, q, rdot, rddot)
     by_q = jax.grad(constrained, argnums=1)(t, q, rdot)
-    force = _along(system, t, q, by_q + _force(system, t, q, rdot, control))
+    force = _pulled_back(system, t, q, by_q + _force(system, t, q, rdot, control))
     p = _momenta(system, t, q, rdot, control)[: system.n_constraints]
-    return _twice(rate - force + p @ _turning(system, t, q, rdot))
+    return _twice(rate - force + p @ _curvature_along(system, t, q, rdot))
 
 
 def _voronets(system, t, q, rdot, rddot, control):
@@ -200,7 +202,7 @@ def _voronets(system, t, q, rdot, rddot, control):
     v = _velocity(system, t, q, rdot)
     by_q = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
     force = by_q + _force(system, t, q, rdot, control)
-    return _twice(_along(system, t, q, rate - force))
+    return _twice(_pulled_back(system, t, q, rate - force))
 
 
 def _velocity(system, t, q, rdot):
@@ -208,7 +210,7 @@ def _velocity(system, t, q, rdot):
     return jnp.concatenate([-_coefficients(system, t, q) @ rdot, rdot])
 
 
-def _along(system, t, q, covector):
+def _pulled_back(system, t, q, covector):
     """F^a_I f_a = f_I − F̄^α_I f_α."""
     m = system.n_constraints
     return covector[m:] - covector[:m] @ _coefficients(system, t, q)
@@ -232,7 +234,7 @@ def _time_derivative(system, function, t, q, rdot, rddot):
     return jax.jvp(function, (t, q, rdot), tangents)[1]
 
 
-def _turning(system, t, q, rdot):
+def _curvature_along(system, t, q, rdot):
     """γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
 
     def coefficients(t):

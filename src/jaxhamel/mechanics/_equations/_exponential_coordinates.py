@@ -21,7 +21,7 @@ def velocity_transformation(space: AbstractSpace, phi: Velocity) -> Float[Array,
 
     **Raises:** `ValueError` for a φ of the wrong shape. From 2012, eq. (28), (29), (59), table 2.
     """
-    _check(space, phi=phi)
+    _check_vectors(space, phi=phi)
     return space.dexp(-phi)
 
 
@@ -34,7 +34,7 @@ def coriolis_matrix(space: AbstractSpace, momentum: Float[Array, " n"]) -> Float
 
     From 2012, eq. (57), (109), tables 1 and 2. Twists are (ω, v) here; `linear_first_matrix` gives its order.
     """
-    _check(space, momentum=momentum)
+    _check_vectors(space, momentum=momentum)
     slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros_like(momentum))
     return jnp.einsum("kij,k->ij", slope - jnp.swapaxes(slope, 1, 2), momentum)
 
@@ -58,12 +58,12 @@ def body_acceleration(
     From 2012, eq. (48), (104), theorem 5.1.
     """
     _checks.check_shape("inertia", inertia, (space.dim, space.dim), "It is dual to v ⊗ v.")
-    _check(space, v=v, **({} if force is None else {"force": force}))
+    _check_vectors(space, v=v, **({} if force is None else {"force": force}))
     momentum = inertia @ v
     right = -(coriolis_matrix(space, momentum) @ v)
     return symmetric_solve(inertia, right if force is None else force + right)
 
 
-def _check(space, **vectors) -> None:
+def _check_vectors(space, **vectors) -> None:
     for name, vector in vectors.items():
         _checks.check_shape(name, vector, (space.dim,), "One entry for each dimension of `space`.")

@@ -89,7 +89,9 @@ def _inverse_errors(system, t, q):
         return jnp.max(jnp.abs(inverse @ frame - jnp.eye(len(frame), dtype=frame.dtype))), size
 
     n = system.space.dim
-    near = system.space.retract(q, 0.3 * _numbers(n, 1.0, jax.tree.leaves(q)[0].dtype))
+    near = system.space.retract(
+        q, 0.3 * _pseudo_random_numbers(n, 1.0, jax.tree.leaves(q)[0].dtype)
+    )
     return jax.tree.map(lambda *x: jnp.stack(x), at(q), at(near))
 
 
@@ -146,8 +148,8 @@ def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None
     if system.bodies(t, q, velocity_of(system, t, q, u), control) is None:
         return None
     size = jnp.maximum(1.0, jnp.max(jnp.abs(u)))
-    other = u + size * _numbers(len(u), 2.0, u.dtype)
-    far = _moved(system, t, q, other, 0.3 / size)
+    other = u + size * _pseudo_random_numbers(len(u), 2.0, u.dtype)
+    far = _after_time(system, t, q, other, 0.3 / size)
     states = jax.tree.map(lambda *x: jnp.stack(x), (q, u), (q, other), (far, other))
     forms = [
         jax.vmap(lambda q, u, form=form: form(system, t, q, u, control))(*states)
@@ -156,7 +158,7 @@ def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None
     return states[1], *forms
 
 
-def _moved(system, t, q, u, time, steps: int = 8):
+def _after_time(system, t, q, u, time, steps: int = 8):
     """q after a time, moved with constant quasi-velocities u, by the midpoint rule."""
     h = time / steps
 
@@ -167,6 +169,6 @@ def _moved(system, t, q, u, time, steps: int = 8):
     return jax.lax.scan(step, q, length=steps)[0]
 
 
-def _numbers(count: int, seed: float, dtype) -> Float[Array, " k"]:
+def _pseudo_random_numbers(count: int, seed: float, dtype) -> Float[Array, " k"]:
     """Fixed pseudo-random numbers between −1 and 1."""
     return jnp.asarray(np.sin(seed + 2.4 * np.arange(count) ** 1.3), dtype)

@@ -9,41 +9,44 @@ from jaxhamel.mechanics._system import overrides
 
 def table(found: Any) -> str:
     """One line for each fact, followed by one line for each problem."""
-    rows = [f"  {key:<18} {value}" for key, value in _rows(found)]
+    rows = [f"  {key:<18} {value}" for key, value in _table_rows(found)]
     problems = [f"  problem: {line}" for line in found.problems] or ["  no problem found"]
     return "\n".join(
         [f"Examination of {type(found.system).__name__} at t = {found.t}", *rows, *problems]
     )
 
 
-def _rows(found: Any) -> Iterator[tuple[str, str]]:
+def _table_rows(found: Any) -> Iterator[tuple[str, str]]:
     system = found.system
     n, m = system.space.dim, system.n_constraints
     yield "space", f"{system.space}, n = {n}"
-    yield "constraints", _constraints(found, m)
+    yield "constraints", _constraints_row(found, m)
     if found.redundant is not None:
         yield _one_forms(found.redundant)
     if found.holonomic is not None:
         yield "holonomic", _holonomic(found.holonomic)
     yield "quasi-velocities", f"{n - m} independent"
-    yield "Lagrangian", _lagrangian(found)
+    yield "Lagrangian", _lagrangian_row(found)
     if found.mass_matrix is not None:
-        yield "mass matrix", f"{_shape(found.mass_matrix.shape)}, {_rank(found.mass_matrix)}"
+        yield (
+            "mass matrix",
+            f"{_shape_in_words(found.mass_matrix.shape)}, {_rank_in_words(found.mass_matrix)}",
+        )
     for name in ("frame", "inverse_frame", "drift", "force"):
-        yield name, _method(found, name)
-    yield "bodies", _bodies(found)
+        yield name, _method_row(found, name)
+    yield "bodies", _bodies_row(found)
     yield "invariants", ", ".join(found.returns.get("invariants", {})) or "none"
     yield "route", f"{found.route!r}: {found.why}"
     for name, below in found.not_used.items():
         yield "not used", f"inherited {name}: {', '.join(below)} overridden below"
 
 
-def _constraints(found: Any, m: int) -> str:
+def _constraints_row(found: Any, m: int) -> str:
     if m == 0:
         return "none"
     kind = "affine" if "drift" in found.returns else "linear"
     moving = "" if "frame" not in (found.depends_on_time or ()) else ", moving"
-    known = "" if found.constraints is None else f", {_rank(found.constraints)}"
+    known = "" if found.constraints is None else f", {_rank_in_words(found.constraints)}"
     return f"{m} {kind}{moving}{known}"
 
 
@@ -62,28 +65,28 @@ def _holonomic(values: Any) -> str:
     return f"{counted(len(values), 'constraint')}, at most {largest:.1e} from zero"
 
 
-def _rank(conditioning: Any) -> str:
+def _rank_in_words(conditioning: Any) -> str:
     short = "" if conditioning.is_full else f" of {min(conditioning.shape)}"
     return f"rank {conditioning.rank}{short}, condition number {conditioning.condition:.3g}"
 
 
-def _shape(shape: tuple[int, ...]) -> str:
+def _shape_in_words(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape))
 
 
-def _lagrangian(found: Any) -> str:
+def _lagrangian_row(found: Any) -> str:
     if found.quadratic is None:
         return "not looked at"
     return ", ".join(
         [
             "quadratic in v" if found.quadratic else "not quadratic in v",
             "no terms linear in v" if found.homogeneous else "with terms linear in v",
-            _time(found, "lagrangian"),
+            _dependence_on_time(found, "lagrangian"),
         ]
     )
 
 
-def _time(found: Any, name: str) -> str:
+def _dependence_on_time(found: Any, name: str) -> str:
     if found.depends_on_time is None:
         return "dependence on t unknown"
     return "depends on t" if name in found.depends_on_time else "does not depend on t"
@@ -97,7 +100,7 @@ _DEFAULTS = {
 }
 
 
-def _method(found: Any, name: str) -> str:
+def _method_row(found: Any, name: str) -> str:
     returned = found.returns.get(name)
     if returned is None:
         looked_at = found.returns or not overrides(found.system, name)
@@ -106,10 +109,10 @@ def _method(found: Any, name: str) -> str:
     if name == "inverse_frame":
         exact = "" if found.inverse_error is None else f", B A = 1 to {found.inverse_error:.1e}"
         return f"{shape}{exact}"
-    return f"{shape}, {_time(found, name)}"
+    return f"{shape}, {_dependence_on_time(found, name)}"
 
 
-def _bodies(found: Any) -> str:
+def _bodies_row(found: Any) -> str:
     returned = found.returns.get("bodies")
     if returned is None:
         return "none that count"

@@ -135,7 +135,7 @@ def examine(
     try:
         at = _arguments(system, *at)
         found["returns"] = _returns(system, *at)
-        _values(system, at, found)
+        _check_values(system, at, found)
     except (ValueError, TypeError) as error:  # the following checks cannot be made
         found["problems"].append(_one_line(error))
     found |= _route(system, found)
@@ -172,7 +172,7 @@ def _returns(system: System, t, q, u, control) -> dict[str, Any]:
     return dict(returned)
 
 
-def _values(system: System, at, found: dict[str, Any]) -> None:
+def _check_values(system: System, at, found: dict[str, Any]) -> None:
     t, q, u, control = at
     system, control = under(system, control), at_state(control, t, q, u)
 
@@ -185,8 +185,8 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
     noted(check_leaves, system)
     if overrides(system, "frame"):
         noted(check_frame_at, system, t, q)
-    _constraints(system, t, q, found, noted)
-    numbers = run_quickly(_numbers, system, t, q, u, control)
+    _examine_constraints(system, t, q, found, noted)
+    numbers = run_quickly(_examined_values, system, t, q, u, control)
     found["constraints"] = conditioning(numbers["frame"][: system.n_constraints])
     found["mass_matrix"] = conditioning(numbers["mass_matrix"])
     noted(check_mass_matrix, system, numbers["mass_matrix"], found["mass_matrix"])
@@ -202,7 +202,7 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
     noted(check_bodies, system, t, found["bodies"])
 
 
-def _constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -> None:
+def _examine_constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -> None:
     """Adds redundant one-forms and holonomic constraints to the entries of the examination."""
     given = inner(system)
     if overrides(given, "constraints") and (rows := given.constraints(t, q)) is not None:
@@ -214,7 +214,7 @@ def _constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -
         found["holonomic"] = np.asarray(system.holonomic(t, q))
 
 
-def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
+def _examined_values(system: System, t, q, u, control) -> dict[str, Any]:
     """All values of the examination, computed in one program."""
     v = velocity_of(system, t, q, u)
     at_rest = jnp.zeros_like(v)

@@ -98,7 +98,7 @@ def _steady(system, t, q, v, control):
     return rate, jnp.zeros_like(rate), value
 
 
-def _place(system, t, q, v, control):
+def _force_at_rest(system, t, q, v, control):
     force = applied_force(system, t, q, v, control)
     return force, applied_force(system, t, q, jnp.zeros_like(v), control), force
 
@@ -109,7 +109,7 @@ def _invariant(system, t, q, v, control):
     return along, jnp.zeros_like(along), _momentum(system, t, q, v, control)
 
 
-def _free(system, t, q, v, control):
+def _force_of_motion(system, t, q, v, control):
     force = applied_force(system, t, q, v, control)
     along = force[: system.space.dim - q[1].size]
     return along, jnp.zeros_like(along), force
@@ -119,7 +119,7 @@ COMPARED: dict[str, Callable[..., Any]] = {
     "quadratic": _quadratic,
     "homogeneous": _homogeneous,
     "steady": _steady,
-    "place": _place,
+    "place": _force_at_rest,
     "invariant": _invariant,
-    "free": _free,
+    "free": _force_of_motion,
 }

@@ -61,7 +61,7 @@ def lagrange_dalembert_poincare(
     Müller 2023, eq. (4.9), with the sign that follows from (2.10) and (4.3): minus.
     """
     t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
-    _check(system, t, q, rdot, control, right)
+    _check_arguments(system, t, q, rdot, control, right)
     return _accelerate(system, t, q, rdot, control, right)
 
 
@@ -119,7 +119,7 @@ def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array
     return group.Ad(group.inverse(g)) if right else jnp.eye(group.dim, dtype=dtype_of(g))
 
 
-def _check(system, t, q, rdot, control, right: bool) -> None:
+def _check_arguments(system, t, q, rdot, control, right: bool) -> None:
     group = structure_group(system)
     name = type(system).__name__
     check_constraint_count(system, group.dim, _WHOLE_GROUP)

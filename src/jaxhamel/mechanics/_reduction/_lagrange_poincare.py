@@ -72,7 +72,7 @@ def lagrange_poincare(
     Müller 2023, eq. (1.1)–(1.2) and (5.12)–(5.13), with the sign B = γ of (5.8) (remark 5.3).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _check(system, t, q, u, control)
+    _check_arguments(system, t, q, u, control)
     return _accelerate(system, t, q, u, control)
 
 
@@ -97,7 +97,7 @@ def lagrange_poincare_terms(
 ) -> LagrangePoincareTerms:
     """The blocks of the mass matrix, L and S − AᵀLA, and the right-hand sides. Arguments: see `lagrange_poincare`."""
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _check(system, t, q, u, control)
+    _check_arguments(system, t, q, u, control)
     return _terms_compiled(system, t, q, u, control)
 
 
@@ -124,7 +124,9 @@ def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
     (p, gradient), (bias, _), (inertia, _) = derivatives(system, gradients, t, q, v, u, basis)
     force = covector(system, q, gradient) + force_on(system, t, q, v, control)
     A = connection(t, q[1])
-    fibre_turning, shape_turning = _turning(group, connection, t, q[1], p[:f], u[:f], u[f:])
+    fibre_turning, shape_turning = _gyroscopic_terms(
+        group, connection, t, q[1], p[:f], u[:f], u[f:]
+    )
     return LagrangePoincareTerms(
         locked_inertia=inertia[:f, :f],
         shape_inertia=inertia[f:, f:],
@@ -133,7 +135,7 @@ def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
     )
 
 
-def _turning(group, connection, t, r, Pi, Omega, rdot):
+def _gyroscopic_terms(group, connection, t, r, Pi, Omega, rdot):
     """Π_β (γ^β_αI ṙ^I + γ^β_αλ Ω^λ) and Π_β (B^β_IJ ṙ^J + γ^β_Iα Ω^α + ∂A^β_I/∂t)."""
     A, in_time = jax.jvp(lambda t: connection(t, r), (t,), (jnp.ones_like(t),))
     c = group.structure_constants(A.dtype)
@@ -180,7 +182,7 @@ def lagrange_routh(
         q, rdot, momentum, t=t, control=control, names=("rdot", "momentum")
     )
     _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
-    _check(system, t, q, jnp.concatenate([momentum, rdot]), control)
+    _check_arguments(system, t, q, jnp.concatenate([momentum, rdot]), control)
     return _reduced(system, t, q, rdot, momentum, control)
 
 
@@ -229,7 +231,7 @@ def force_on(
     return applied_force(system, t, q, v, control)
 
 
-def _check(system, t, q, u, control) -> None:
+def _check_arguments(system, t, q, u, control) -> None:
     structure_group(system)
     check_constraint_count(system, 0, "Constrained: `lagrange_dalembert_poincare`.")
     check_state(system, q, u)

@@ -110,8 +110,8 @@ def _branch(problem, start, p, mask, bound, step, steps) -> Branch:
     unknown = (start.q, start.u), jnp.append(start.rates, p)
     direction = None
     for _ in range(steps):
-        direction = _tangent(problem, unknown, mask, direction)
-        following = _next(problem, unknown, step * direction, mask, bound)
+        direction = _unit_tangent(problem, unknown, mask, direction)
+        following = _next_point(problem, unknown, step * direction, mask, bound)
         if following is None:
             break
         found, w = following
@@ -122,7 +122,7 @@ def _branch(problem, start, p, mask, bound, step, steps) -> Branch:
     return Branch(jnp.stack(parameters), tuple(equilibria), complete)
 
 
-def _next(problem, unknown, step, mask, bound):
+def _next_point(problem, unknown, step, mask, bound):
     for halving in range(_HALVINGS + 1):
         found, w = solve(problem, moved(problem, unknown, 0.5**halving * step), mask, bound, 20)
         if bool(found.converged):
@@ -130,7 +130,7 @@ def _next(problem, unknown, step, mask, bound):
     return None
 
 
-def _tangent(problem, unknown, mask, previous) -> Array:
+def _unit_tangent(problem, unknown, mask, previous) -> Array:
     """The unit tangent of the curve, towards larger p at the start, later in the direction of the previous one."""
     dimension, tangent = _kernel(problem, unknown, mask)
     check_curve_of_solutions(int(dimension))

@@ -72,12 +72,12 @@ class Modes(eqx.Module):
     def __str__(self) -> str:
         header = f"{'eigenvalue [1/s]':>26} {'frequency [rad/s]':>18} {'damping ratio':>14}"
         rows = zip(self.eigenvalues, self.frequencies, self.damping_ratios, self.zero, strict=True)
-        lines = [_row(*row) for row in rows]
+        lines = [_mode_row(*row) for row in rows]
         zeros = counted(int(jnp.sum(self.zero)), "zero eigenvalue")
         return "\n".join([f"{self.stability}, {zeros}", header, *lines])
 
 
-def _row(value, frequency, damping, zero) -> str:
+def _mode_row(value, frequency, damping, zero) -> str:
     if zero:
         return f"{'0':>26} {'symmetry, constraint or family':>33}"
     text = f"{value.real:.6g} {'+' if value.imag >= 0 else '-'} {abs(value.imag):.6g}i"

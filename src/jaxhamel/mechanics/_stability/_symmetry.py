@@ -81,19 +81,19 @@ def check_symmetry(
         return
     check_autonomous(system, _by_time(system, t, x, control))
     if symmetry is not None:
-        check_commutes(system, *_compared(system, symmetry, t, x, control))
+        check_commutes(system, *_field_and_image(system, symmetry, t, x, control))
 
 
 @compiled
 def _by_time(system, t, x, control):
     """∂f/∂t and f, each as one vector."""
     return jax.jvp(
-        lambda t: _flat(vector_field(t, x, (system, control))), (t,), (jnp.ones_like(t),)
+        lambda t: _flat_array(vector_field(t, x, (system, control))), (t,), (jnp.ones_like(t),)
     )
 
 
 @compiled
-def _compared(system, symmetry, t, x, control):
+def _field_and_image(system, symmetry, t, x, control):
     """f at Ψ_s(x), and f at x pushed forward by Ψ_s, for a step s."""
     draw = np.random.default_rng(0).normal(size=symmetry.dim)
     s = jnp.asarray(0.4 * draw, x[1].dtype)
@@ -104,8 +104,8 @@ def _compared(system, symmetry, t, x, control):
         return vector_field(t, x, (system, control))
 
     moved, pushed = jax.jvp(lambda x: lifted(system, symmetry, t, s, x), (x,), (field(x),))
-    return _flat(field(moved)), _flat(pushed)
+    return _flat_array(field(moved)), _flat_array(pushed)
 
 
-def _flat(tree):
+def _flat_array(tree):
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])

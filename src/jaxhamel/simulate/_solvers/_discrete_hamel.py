@@ -138,7 +138,7 @@ def _momenta_and_velocity(system, t, q, inverse_frame, u, control):
     """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent, at v = B ((0, u) − a)."""
     v = _velocity(system, t, q, inverse_frame, u)
     p = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
-    return _along(system, inverse_frame, p), v
+    return _independent_part(system, inverse_frame, p), v
 
 
 def _velocity(system, t, q, inverse_frame, u):
@@ -146,7 +146,7 @@ def _velocity(system, t, q, inverse_frame, u):
     return inverse_frame @ (u - system.drift(t, q) if overrides(system, "drift") else u)
 
 
-def _along(system, inverse_frame, covector):
+def _independent_part(system, inverse_frame, covector):
     """B_iᵀ p for the independent i."""
     return covector @ inverse_frame[:, system.n_constraints :]
 
@@ -161,21 +161,23 @@ def discrete_hamel(system: System, at: TimeNode, h: Scalar, control: Control) ->
 
     def equations(xi):
         before, _ = _end_momenta(system, at, h, xi, control)
-        along = _along(system, at.inverse_frame, before) - at.momenta
-        return jnp.concatenate([_constraints(system, at, h, xi), along])
+        along = _independent_part(system, at.inverse_frame, before) - at.momenta
+        return jnp.concatenate([_constraint_residuals(system, at, h, xi), along])
 
     xi, solved = root(equations, at.guess)
     _, after = _end_momenta(system, at, h, xi, control)
     t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
     frame1 = InverseFrame.at(system, t1, q1)(t1, q1)
-    return TimeNode(t1, q1, frame1, _along(system, frame1, after), xi, at.solved & solved)
+    return TimeNode(
+        t1, q1, frame1, _independent_part(system, frame1, after), xi, at.solved & solved
+    )
 
 
 def _midpoint(system, at, h, xi):
     return at.t + h / 2, system.space.retract(at.q, (h / 2) * xi)
 
 
-def _constraints(system, at, h, xi):
+def _constraint_residuals(system, at, h, xi):
     """A_α ξ + a_α at the midpoint."""
     t, q = _midpoint(system, at, h, xi)
     m = system.n_constraints

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from jaxhamel._lanes._fused_turns import LONGEST_TURN, length_of_lanes
-from jaxhamel.simulate._solvers._projected import Projected
+from jaxhamel.simulate._solvers._projected import unprojected
 
 
 def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -30,14 +30,10 @@ def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
 
 def _keeps_last(solver: Any) -> bool:
     """Whether the state of a solver, or of the method that it projects, is (first step, slope)."""
-    tableau = getattr(_method(solver), "tableau", None)
-    is_explicit = isinstance(_method(solver), diffrax.AbstractERK)
+    tableau = getattr(unprojected(solver), "tableau", None)
+    is_explicit = isinstance(unprojected(solver), diffrax.AbstractERK)
     return is_explicit and isinstance(tableau, diffrax.ButcherTableau) and tableau.fsal
 
 
 def _stages(solver: Any) -> int:
-    return _method(solver).tableau.num_stages
-
-
-def _method(solver: Any) -> Any:
-    return solver.solver if isinstance(solver, Projected) else solver
+    return unprojected(solver).tableau.num_stages

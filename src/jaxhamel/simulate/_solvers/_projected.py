@@ -189,3 +189,8 @@ def on_constraints(
     """
     check_has_loops(system, has_loops(system))
     return OnConstraints(solver, system.space, layout=layout, metric=metric)  # pyright: ignore[reportCallIssue]
+
+
+def unprojected(solver: Any) -> Any:
+    """The method inside a `Projected` method; any other method itself."""
+    return solver.solver if isinstance(solver, Projected) else solver

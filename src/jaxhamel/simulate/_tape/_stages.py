@@ -103,7 +103,7 @@ class _Transposed:
         """The cotangents of all parts of the step, from those of y_1, of the slopes and of the last rate."""
         zero = jnp.zeros_like(self.step.t0)
         of_arrays = [jnp.zeros_like(self.each[i]) for i in self.active]
-        of_slopes = _along(self.b, of_slopes, of_y1)
+        of_slopes = _plus_weighted(self.b, of_slopes, of_y1)
         start = _Cotangents(len(self.b) - 1, of_slopes, of_y1, zero, zero, of_arrays)
         is_first = jnp.array(True) if self.step.first is None else self.step.first[0]
         lowest = jnp.where(is_first, 0, 1)
@@ -128,7 +128,7 @@ class _Transposed:
         of_t, of_y, more = jax.vjp(self._rate, t, y, values)[1](of_rate)
         return _Cotangents(
             i - 1,
-            _along(self.a[i], bars.slopes, of_y),
+            _plus_weighted(self.a[i], bars.slopes, of_y),
             jax.tree.map(jnp.add, bars.y0, of_y),
             bars.t0 + (1 - self.c[i]) * of_t,
             bars.t1 + self.c[i] * of_t,
@@ -157,7 +157,7 @@ class _Transposed:
         )
 
 
-def _along(weights, slopes, y):
+def _plus_weighted(weights, slopes, y):
     """k_i + w_i y for all stages i."""
 
     def column(y):

@@ -7,7 +7,7 @@ import diffrax
 import equinox as eqx
 import jax
 
-from jaxhamel.simulate._solvers._projected import Projected
+from jaxhamel.simulate._solvers._projected import Projected, unprojected
 from jaxhamel.simulate._step_size import FixedStep, WatchedStep
 from jaxhamel.simulate._tape._repeated_step import (
     Recorded,
@@ -34,7 +34,7 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
         for name in ("throw", "passed_solver_state", "passed_controller_state"):
             del given[name]
         solver, state = given.pop("solver"), given.pop("init_state")
-        method = RepeatedStep(_method(solver))
+        method = RepeatedStep(unprojected(solver))
         start = (
             method.start(state.solver_state, state.y),
             Recorded(state.controller_state, (state.y,) * 2),
@@ -65,7 +65,7 @@ def _repeated(state: Any) -> Any:
 
 def can_be_taped(given: dict[str, Any]) -> bool:
     """Whether the inputs of an adjoint's loop are those of an explicit Runge–Kutta method without jumps."""
-    method = _method(given["solver"])
+    method = unprojected(given["solver"])
     passed = given["passed_solver_state"] or given["passed_controller_state"]
     return (
         isinstance(method, diffrax.AbstractERK)
@@ -81,10 +81,6 @@ def can_be_taped(given: dict[str, Any]) -> bool:
 def _has_one_dtype(given: dict[str, Any]) -> bool:
     leaves = jax.tree.leaves((given["init_state"].y, given["t0"], given["t1"]))
     return len({x.dtype for x in leaves}) == 1 and eqx.is_inexact_array(leaves[0])
-
-
-def _method(solver: Any) -> Any:
-    return solver.solver if isinstance(solver, Projected) else solver
 
 
 def _with_method(solver: Any, method: RepeatedStep) -> Any:

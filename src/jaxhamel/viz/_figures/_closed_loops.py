@@ -49,7 +49,7 @@ def held_paths_figure(
         alpha = float(np.clip(20.0 / max(len(paths), 1), 0.1, 0.6))
         for path in paths:
             axes.plot(
-                *_inside(path, low - 2 * room, high + 2 * room).T,
+                *_within_picture(path, low - 2 * room, high + 2 * room).T,
                 color=LIGHT[role],
                 alpha=alpha,
                 linewidth=0.8,
@@ -65,7 +65,9 @@ def held_paths_figure(
     return figure
 
 
-def _inside(path: Float[ndarray, "T 2"], low: ndarray, high: ndarray) -> Float[ndarray, "T 2"]:
+def _within_picture(
+    path: Float[ndarray, "T 2"], low: ndarray, high: ndarray
+) -> Float[ndarray, "T 2"]:
     """The path with NaN for points far outside of the picture, which would only make the page larger."""
     with np.errstate(invalid="ignore"):
         far = ~np.all((path > low) & (path < high), axis=1, keepdims=True)
@@ -86,8 +88,8 @@ def held_errors_figure(
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T)` and `(C, T)`, NaN after a motion has ended early.
     """
     figure, axes = one_plot()
-    _band(axes, ts, _positive(open_loop), "series2", "open loop")
-    _band(axes, ts, _positive(closed), "series1", "with feedback")
+    _band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
+    _band(axes, ts, _positive_errors(closed), "series1", "with feedback")
     axes.set_yscale("log")
     time_axis(axes, ts, title, f"distance / {unit}")
     legend_above(axes)
@@ -120,7 +122,7 @@ def held_coordinates_figure(
         _band(axes, ts, open_loop[..., i], "series2", "open loop")
         _band(axes, ts, closed[..., i], "series1", "with feedback")
         axes.plot(ts, plan[:, i], "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
-        _near(axes, plan[:, i])
+        _limit_ordinate(axes, plan[:, i])
         time_axis(axes, ts, "", name, last=i + columns >= count)
     lines, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside upper left", ncols=3)
@@ -164,7 +166,7 @@ def region_figure(
     return figure
 
 
-def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
+def _limit_ordinate(axes: Axes, plan: Float[ndarray, " T"]) -> None:
     """Limits the ordinate to the neighbourhood of the plan; not for a constant plan, for which all values are shown."""
     low, high = float(np.min(plan)), float(np.max(plan))
     if high - low > 1e-6 * max(abs(low), abs(high)):
@@ -172,7 +174,7 @@ def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
         axes.set_ylim(low - room, high + room)
 
 
-def _positive(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
+def _positive_errors(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
     """The errors, with NaN at the times at which none is positive, which a logarithmic axis cannot show."""
     return np.where((np.nan_to_num(errors) > 0).any(axis=0), errors, np.nan)
 

@@ -64,7 +64,7 @@ def connection_figure(
     shape = _plane(limits, plane, at)
     r1, r2 = _grid(limits, arrows)
     A = np.asarray(jax.jit(jax.vmap(connection))(shape(r1, r2)))[:, :, list(plane)]
-    _check(A.shape[1], names, units, gaits)
+    _check_drawing(A.shape[1], names, units, gaits)
     figure, panels = _panels(A.shape[1])
     for row, axes in enumerate(panels):
         field = -A[:, row]
@@ -102,7 +102,7 @@ def curvature_figure(
     r1, r2 = _grid(limits, samples)
     of_shape = jax.jit(jax.vmap(lambda r: curvature(connection, r, space)))
     B = np.asarray(of_shape(shape(r1, r2)))[:, :, plane[0], plane[1]]
-    _check(B.shape[1], names, units, gaits)
+    _check_drawing(B.shape[1], names, units, gaits)
     figure, panels = _panels(B.shape[1])
     for row, axes in enumerate(panels):
         height = B[:, row].reshape(samples, samples)
@@ -178,7 +178,9 @@ def _grid(limits: AxisLimits, count: int) -> tuple[np.ndarray, np.ndarray]:
     return r1.ravel(), r2.ravel()
 
 
-def _check(rows: int, names: Sequence[str], units: Sequence[str], gaits: Gaits | None) -> None:
+def _check_drawing(
+    rows: int, names: Sequence[str], units: Sequence[str], gaits: Gaits | None
+) -> None:
     check_names("names", names, rows)
     check_names("units", units, rows)
     for name, gait in (gaits or {}).items():

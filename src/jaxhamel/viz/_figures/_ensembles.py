@@ -131,7 +131,7 @@ def growth_figure(
     return figure
 
 
-def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
+def _histogram_range(x: Float[ndarray, " N"]) -> tuple[float, float]:
     """The range of a histogram: the range of the middle 90 % of the values, widened fourfold, so that a few outliers do not
     compress it.
 
@@ -174,7 +174,7 @@ def histograms_figure(
     figure = canvas(height=1.9 * rows + 0.5)
     cells = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for cell, (label, x), role in zip(cells, values.items(), roles(len(values)), strict=False):
-        shown = _shown(x)
+        shown = _histogram_range(x)
         cell.hist(x, bins=_bins(x, shown), range=shown, color=LIGHT[role], alpha=0.75)
         for p in (0.05, 0.5, 0.95):
             look = "-" if p == 0.5 else ":"

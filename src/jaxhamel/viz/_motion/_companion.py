@@ -25,13 +25,13 @@ class Companion(NamedTuple):
 
 def with_companion(things: list[Thing], run: ShownMotion, other: Companion) -> list[Thing]:
     """The objects of a run's scene, and those of the other motion at the run's times; without these if it ended early."""
-    shown = ShownMotion(other.system, None, run.ts, *_at(other, run.ts))
+    shown = ShownMotion(other.system, None, run.ts, *_state_at(other, run.ts))
     if not np.isfinite(other.u).all() or rows_drawn(shown) < len(run.ts):
         return things
-    return [*things, *_things(shown)]
+    return [*things, *_companion_things(shown)]
 
 
-def _at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
+def _state_at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
     """(q, u) of the other motion at the times `ts`, by linear interpolation."""
     place = np.clip(np.searchsorted(other.ts, ts, side="right") - 1, 0, len(other.ts) - 2)
     share = np.clip((ts - other.ts[place]) / np.diff(other.ts)[place], 0.0, 1.0)
@@ -44,7 +44,7 @@ def _at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
     return jax.vmap(other.system.space.normalise)(q), u
 
 
-def _things(shown: ShownMotion) -> Iterator[Thing]:
+def _companion_things(shown: ShownMotion) -> Iterator[Thing]:
     shapes = list(shown.system.shapes())
     poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in shown.along.places]
     for shape, pose in zip(shapes, poses, strict=False):

@@ -46,7 +46,7 @@ def lead_of(run: ShownMotion) -> str:
     place, body = position(run), f"The {_noun(run)}"
     if place is not None:
         verb = "rolled" if run.system.on_ground else "moved"
-        ends = f"from {_place(place[0])} to {_place(place[-1])}"
+        ends = f"from {_place_in_words(place[0])} to {_place_in_words(place[-1])}"
         return f"{body} {verb} {path_length(place):.3g} m in {run.duration:.4g} s, {ends}."
     if _turns(run):
         return f"The body turned for {run.duration:.4g} s, at up to {fastest(run):.4g} rad/s."
@@ -162,6 +162,6 @@ def path_length(path: np.ndarray) -> float:
     return float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
 
 
-def _place(point: np.ndarray) -> str:
+def _place_in_words(point: np.ndarray) -> str:
     shown = ", ".join(f"{x:.3g}" for x in point + 0.0)
     return f"({shown}) m" if len(point) > 1 else f"{shown} m"

@@ -90,11 +90,11 @@ def parameters(system: Any) -> dict[str, object]:
         value = getattr(system, p.name, None)
         if hasattr(value, "shape"):
             unit = f" / {p.notes.unit}" if p.notes.unit else ""
-            found[p.name.replace("_", " ") + unit] = _brief(np.asarray(value))
+            found[p.name.replace("_", " ") + unit] = _shown_value(np.asarray(value))
     return found
 
 
-def _brief(value: np.ndarray) -> object:
+def _shown_value(value: np.ndarray) -> object:
     if value.size > SHOWN_NUMBERS:
         return f"{value.size} numbers, shape {value.shape}"
     return value.tolist()

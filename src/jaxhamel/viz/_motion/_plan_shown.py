@@ -79,7 +79,7 @@ def obstacles_along(result: Result, ts: np.ndarray) -> tuple[tuple[str, np.ndarr
     limits = [x for x in result.problem.constraints if isinstance(x, PathLimit)]
     drawn = [x for x in limits if x.outline is not None]
     names = [x.label.removeprefix("distance to ") for x in drawn]  # the line is the obstacle
-    lines = [_in_space(_along(x.outline, jnp.asarray(ts))) for x in drawn]
+    lines = [_in_space(_values_along(x.outline, jnp.asarray(ts))) for x in drawn]
     return tuple(zip(names, lines, strict=True))
 
 
@@ -90,11 +90,11 @@ def _in_space(points: Array) -> np.ndarray:
 
 def controls_along(result: Result, ts: np.ndarray) -> np.ndarray:
     """The control at given times, `(T, m)`."""
-    return np.asarray(_along(result.control, jnp.asarray(ts)))
+    return np.asarray(_values_along(result.control, jnp.asarray(ts)))
 
 
 @compiled
-def _along(control: Any, ts: Array) -> Array:
+def _values_along(control: Any, ts: Array) -> Array:
     return jax.vmap(control)(ts)
 
 
@@ -119,7 +119,7 @@ def _velocity_names(system: System, m: int) -> list[str]:
 def plan_charts(result: Result) -> list[Chart]:
     """The control, each limit and, of `Collocation`, the costates over time."""
     costates = [] if result.costates is None else [_costates(result)]
-    return [_control(result), *_limits(result), *costates]
+    return [_control(result), *_limit_charts(result), *costates]
 
 
 def _control(result: Result) -> Chart:
@@ -130,13 +130,13 @@ def _control(result: Result) -> Chart:
     return Chart("control", figure, "The optimal control over time")
 
 
-def _limits(result: Result) -> Iterator[Chart]:
+def _limit_charts(result: Result) -> Iterator[Chart]:
     """A chart for each path limit: the limited function over time, and its finite bounds."""
     motion = result.trajectory
     for limit in result.problem.constraints:
         if not isinstance(limit, PathLimit):
             continue
-        values = np.asarray(_values(limit, motion.ts, motion.q, motion.u, result.control))
+        values = np.asarray(_limit_along(limit, motion.ts, motion.q, motion.u, result.control))
         lines = [values]
         names = [limit.label] if values.shape[1] == 1 else _numbered(limit.label, values.shape[1])
         for name, bound in (("lower limit", limit.lower), ("upper limit", limit.upper)):
@@ -154,7 +154,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 @compiled
-def _values(limit, ts, qs, us, control):
+def _limit_along(limit, ts, qs, us, control):
     return jax.vmap(lambda t, q, u: jnp.atleast_1d(limit.function(t, q, u, control)))(ts, qs, us)
 
 

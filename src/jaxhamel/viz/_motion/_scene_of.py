@@ -31,9 +31,9 @@ def scene_of(run: ShownMotion) -> Scene | None:
         return None
     shapes = list(run.system.shapes()) or [FRAME] * len(poses)
     size = _size(shapes, poses)
-    things = [*_asked(run), *_obstacles(run), *_trails(run, shapes, poses)]
+    things = [*_path_asked_for(run), *_obstacles(run), *_trails(run, shapes, poses)]
     for i, (shape, pose) in enumerate(zip(shapes, poses, strict=True)):
-        things += _things(shape, pose, size, i)
+        things += _things_of_shape(shape, pose, size, i)
     things += _masses(run, poses[0], size) + _force(run, size)
     return Scene(
         run.ts,
@@ -76,7 +76,7 @@ def _radius(shape: Shape) -> float:
     return max(found)
 
 
-def _things(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
+def _things_of_shape(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
     things: list[Thing] = []
     if shape.sphere is not None:
         things.append(Sphere(shape.sphere, pose))
@@ -90,7 +90,7 @@ def _things(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
     return things
 
 
-def _asked(run: ShownMotion) -> list[Thing]:
+def _path_asked_for(run: ShownMotion) -> list[Thing]:
     if run.asked is None or run.asked.shape[1] > 3:
         return []
     kept = run.asked[:: max(1, len(run.asked) // 400)]

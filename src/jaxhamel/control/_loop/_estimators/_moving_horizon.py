@@ -130,7 +130,7 @@ class MovingHorizonEstimator(eqx.Module):
         here = jnp.arange(self.window) == window.count - 1
 
         def put(rows, x):
-            return jax.tree.map(lambda a, b: _put(a, b, here), rows, x)
+            return jax.tree.map(lambda a, b: _with_row(a, b, here), rows, x)
 
         rows = put((window.ts, window.seen, window.felt), (t, seen, self._value(control, t)))
         window = eqx.tree_at(lambda x: (x.ts, x.seen, x.felt), window, rows)
@@ -146,8 +146,8 @@ class MovingHorizonEstimator(eqx.Module):
         """The window one period later, under `control`; a full window drops its first sample."""
         latest = self.filter.predict(window.latest, t, period, control)
         here = jnp.arange(self.window) == window.count - 1
-        held = _put(window.held, self._value(control, t), here)
-        periods = _put(window.periods, period, here)
+        held = _with_row(window.held, self._value(control, t), here)
+        periods = _with_row(window.periods, period, here)
         full = window.count == self.window
         second = latest if self.window == 1 else window.second
         first = jax.tree.map(lambda a, b: jnp.where(full, a, b), second, window.first)
@@ -156,7 +156,7 @@ class MovingHorizonEstimator(eqx.Module):
         states, ts, seen, felt, held, periods = rows
         count = jnp.minimum(window.count + 1, self.window)
         here = jnp.arange(self.window) == count - 1
-        states = jax.tree.map(lambda a, b: _put(a, b, here), states, (latest.q, latest.u))
+        states = jax.tree.map(lambda a, b: _with_row(a, b, here), states, (latest.q, latest.u))
         rows = states, ts, seen, felt, held, periods
         return MovingWindow(latest, first, second, *rows, count, window.violation)
 
@@ -235,7 +235,7 @@ class MovingHorizonEstimator(eqx.Module):
         *moves, H, r = jax.vmap(one)(window.states, later, *rows)
         live = jnp.arange(self.window) < window.count
         goes_on = jnp.append(live[1:], False)
-        moves = [jnp.where(_beside(goes_on, x), x, 0.0) for x in moves]
+        moves = [jnp.where(_flags_like(goes_on, x), x, 0.0) for x in moves]
         return Chain(*moves, H, r, live)
 
     def _inequalities(self, window: MovingWindow) -> Inequalities:
@@ -274,9 +274,9 @@ class MovingHorizonEstimator(eqx.Module):
         return noise_covariance(sensors, rows, dtype)
 
 
-def _put(rows: Array, value: Any, here: Array) -> Array:
+def _with_row(rows: Array, value: Any, here: Array) -> Array:
     """`rows` with `value` in the row that the flags `here` mark."""
-    return jnp.where(_beside(here, rows), jnp.asarray(value, rows.dtype)[None], rows)
+    return jnp.where(_flags_like(here, rows), jnp.asarray(value, rows.dtype)[None], rows)
 
 
 def _with_derivative(function: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
@@ -285,6 +285,6 @@ def _with_derivative(function: Callable[[Array], Array], x: Array) -> tuple[Arra
     return value, jacobian
 
 
-def _beside(here: Array, rows: Array) -> Array:
+def _flags_like(here: Array, rows: Array) -> Array:
     """The flags `here` with as many axes as `rows`, all but the first of length 1."""
     return here.reshape(-1, *[1] * (rows.ndim - 1))

@@ -50,7 +50,7 @@ def within(
     turn = partial(_improved, limits, chain, m, P, R)
 
     def searched():
-        first = _first(limits, free, C)
+        first = _first_iterate(limits, free, C)
         return jax.lax.fori_loop(0, STEPS, lambda _, x: turn(x), first).deltas
 
     kept = jnp.all(limits.slack(free) >= 0)
@@ -58,7 +58,7 @@ def within(
     return jnp.where(jnp.all(jnp.isfinite(found)), found, free)
 
 
-def _first(limits: Inequalities, free: Array, C: Array) -> _Iterate:
+def _first_iterate(limits: Inequalities, free: Array, C: Array) -> _Iterate:
     """The first iterate: the solution without limits, with slacks of at least a standard deviation, and s z = 1.
 
     It has no derivatives, since the solution does not depend on it.

@@ -50,7 +50,7 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     period, first, last = (float(x) for x in (controller.period, law.ts[0], law.ts[-1]))
     count = max(1, int((last - first) / period * (1 + 1e-9)))
     ts = first + period * np.arange(count + 1)
-    E, F, K = _parts(law, ts, period)
+    E, F, K = _matrices(law, ts, period)
     size = F.shape[1] + controller.delay * F.shape[2]
     looked_at = min(count, SAMPLES_OF_GROWTH // (1 + size // LARGE_STATE))
     some = np.unique(np.linspace(0, count, looked_at + 1).astype(int))
@@ -59,11 +59,12 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     return LoopGrowth(ts[some], _norms(E, F, K, controller.delay)[some], largest)
 
 
-def _parts(
+def _matrices(
     law: Regulator, ts: np.ndarray, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The matrices E, F and K of δ_{k+1} = E δ_k + F c_{k−d}, c_k = −K δ_k, at all samples."""
-    A, B, K = (_at(np.asarray(law.ts), np.asarray(x), ts) for x in (*law.linear, law.gains))
+    tables = (*law.linear, law.gains)
+    A, B, K = (_at_times(np.asarray(law.ts), np.asarray(x), ts) for x in tables)
     d = A.shape[1]
     both = _exponential(np.concatenate([A, B], axis=2) * period)
     return both[..., :d], both[..., d:], K
@@ -82,7 +83,7 @@ def _maps(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray
     return maps
 
 
-def _at(times: np.ndarray, values: np.ndarray, ts: np.ndarray) -> np.ndarray:
+def _at_times(times: np.ndarray, values: np.ndarray, ts: np.ndarray) -> np.ndarray:
     """Interpolates matrices, given at equally spaced `times`, linearly to the times `ts`."""
     place = np.clip((ts - times[0]) / (times[-1] - times[0]), 0.0, 1.0) * (len(times) - 1)
     index = np.minimum(place.astype(int), len(times) - 2)
