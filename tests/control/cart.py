@@ -1,5 +1,5 @@
-"""A cart pushed along a line: m ẍ = f(t). Rest to rest over the distance 1 in the time 1 with least ∫ f²/2 has
-f = 6 − 12 t, J = 6 m² (Bryson and Ho 1975, ch. 2: the double integrator)."""
+"""A cart pushed along a line, m ẍ = f(t). From rest to rest over the distance 1 in the time 1, the least ∫ f²/2 is J =
+6 m², with f = m (6 − 12 t) (Bryson and Ho 1975, ch. 2: the double integrator)."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,8 @@ class Cart(jaxhamel.System):
 
 
 def least_energy(n_intervals=4, degree=3, **changes):
-    """The problem above, with f a spline; it contains the solution, a straight line."""
+    """The problem of this module, with f a spline. The optimal f is a straight line, which the spline represents
+    exactly."""
     curve = control.Spline.constant(jnp.zeros(1), 0.0, 1.0, n_intervals + degree, degree)
     arguments = {
         "q0": jnp.zeros(1),

@@ -1,4 +1,4 @@
-"""The longest step that keeps slacks and parameters inside of their bounds."""
+"""The longest step that keeps slacks and parameters inside their bounds."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,7 @@ from jaxhamel.control._interior_point._barrier import barrier_function, to_bound
 
 BOUNDS: Any = SimpleNamespace(
     lower=np.array([0.0, 2.0]),
-    upper=np.array([1.0, 2.0]),  # the second one is an equation, which a step may leave
+    upper=np.array([1.0, 2.0]),  # equal bounds are an equation: they do not shorten the step
     p_lower=np.array([-1.0, -np.inf]),
     p_upper=np.array([3.0, np.inf]),
 )
@@ -31,7 +31,8 @@ AT: Any = SimpleNamespace(slack=np.array([0.25, 2.0]), p=np.array([2.0, 7.0]), X
     ],
 )
 def test_a_step_ends_before_the_nearest_bound(slack, p, share):
-    """At 0.99 of the way there, or at 1 − μ of it; bounds on the other side do not count."""
+    """The step covers the fraction max(0.99, 1 − μ) of the distance to the nearest bound that it approaches. Bounds
+    that it moves away from do not shorten it."""
     move: Any = SimpleNamespace(slack=np.array(slack), p=np.array(p))
     for mu, part in ((0.5, 0.99), (1e-4, 1 - 1e-4)):
         found = to_boundary(BOUNDS, AT, move, np.asarray(mu))

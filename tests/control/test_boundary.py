@@ -1,4 +1,4 @@
-"""Free initial states and conditions on both ends, against closed forms; a periodic motion: docs/optimal_control.md."""
+"""Free initial states and conditions on both ends, against closed forms. docs/optimal_control.md has a periodic motion."""
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ METHOD = control.Collocation(intervals=3, degree=3)
 
 
 class FromPlace(eqx.Module):
-    """½ (x − a)²."""
+    """The cost ½ (x − a)² of a start x away from a."""
 
     a: jax.Array
 
@@ -23,9 +23,10 @@ class FromPlace(eqx.Module):
 
 
 def test_the_best_start_under_a_prior():
-    """6 (1 − x)² + ½ w (x − a)² is least at x = (12 + w a)/(12 + w); with x ≤ 0.5 the bound is best.
+    """6 (1 − x)² + ½ w (x − a)² is least at x = (12 + w a)/(12 + w); if x is limited to 0.5, the bound is the best
+    start.
 
-    The guess begins with another velocity, which must not move the start.
+    The guess has the initial velocity 1, but the fixed initial velocity 0 must stay.
     """
     ts = jnp.linspace(0.0, 1.0, 5)
     guess = (0.3 + ts[:, None], jnp.ones((5, 1)))
@@ -82,7 +83,8 @@ def test_boundary_terms_that_do_not_fit_are_refused():
 
 
 def test_a_saved_search_begins_at_the_initial_state_and_has_possible_values():
-    """The first case of `test_the_best_start_under_a_prior`, with other numbers in the arrays that were saved."""
+    """A search resumed from changed arrays reaches the optimum of `test_the_best_start_under_a_prior` (first case);
+    impossible values are refused."""
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
     prior = control.InitialCost(FromPlace(jnp.asarray(-0.5)), jnp.asarray(6.0))
     start = control.FreeInitialState(u=False, lower=-9.0, upper=jnp.asarray(9.0))

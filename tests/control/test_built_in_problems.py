@@ -1,6 +1,6 @@
-"""The systems of the built-in problems against their textbook equations, and what the problems start from.
+"""The systems of the built-in problems against their textbook equations, and the direction of their guesses.
 
-Their optimal costs are those of docs/optimal_control_problems.md; solving all of them is left to benchmarks/.
+docs/optimal_control_problems.md has the optimal costs; benchmarks/ solves all of the problems.
 """
 
 import jax
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(5)
 
 
 def test_cart_with_pole_has_kellys_equations():
-    """Kelly 2017, eq. (6.1), (6.2)."""
+    """The accelerations agree with Kelly 2017, eq. (6.1) and (6.2)."""
     cart = problems.CartPole(1.2, 0.4, 0.7, 9.5)
     m1, m2, length, g = 1.2, 0.4, 0.7, 9.5
     states, forces = RNG.normal(size=(5, 4)), RNG.normal(size=(5, 1))
@@ -32,7 +32,7 @@ def test_cart_with_pole_has_kellys_equations():
 
 
 def energy_of_halves(cat, q, v):
-    """Of two rigid bodies that move through space: positions and rotations along the motion, differentiated."""
+    """Kinetic energy of two rigid bodies moving through space, from the derivatives of their positions and rotations."""
 
     def bodies(t):
         middle = geometry.SO3().retract(q[0], t * v[:3])
@@ -57,7 +57,8 @@ def matrix_of(turn):
 
 
 def test_cat_is_two_bodies_without_momentum():
-    """L is their kinetic energy; at u = ḃ the momentum ∂L/∂ω is zero, straight or bent, and has derivatives there."""
+    """The Lagrangian is the kinetic energy of both bodies. At u = ḃ the momentum ∂L/∂ω is zero, and the connection has
+    finite derivatives at bent and straight shapes."""
     cat = problems.FallingCat(1.4, 0.13, 0.003, 0.009)
     turned = SO3().exp(jnp.asarray(RNG.normal(size=3)))
 
@@ -79,7 +80,7 @@ def test_cat_is_two_bodies_without_momentum():
 
 
 def test_satellite_has_no_momentum():
-    """Θ ω + J (φ̇_1, φ̇_2, 0) = 0 for any Θ, and its wheels do not turn a diagonal one about e_3."""
+    """Θ ω + J (φ̇_1, φ̇_2, 0) = 0 for any Θ; if Θ is diagonal, the wheels cause no rotation about e_3."""
     matrix = jnp.array([[1.1, 0.1, -0.05], [0.1, 1.3, 0.2], [-0.05, 0.2, 1.2]])
     for inertia in (matrix, jnp.array([1.0, 1.2, 1.5])):
         satellite = problems.TwoWheelSatellite(inertia, 0.3)
@@ -93,7 +94,7 @@ def test_satellite_has_no_momentum():
 
 
 def test_guesses_of_closed_loops_turn_the_right_way():
-    """For both senses: the motion under the guessed control goes at least a third of the turn."""
+    """For both signs of the angle, the guessed motion ends at 0.5 to 1.5 times the angle."""
     for make, axis in ((problems.plate_ball, 3), (problems.satellite_turn, 3), (problems.falling_cat, 1)):  # fmt: skip
         for angle in (1.5, -1.5):
             quaternion = np.asarray(make(angle=angle).guess[0][0][-1])

@@ -1,4 +1,5 @@
-"""Digital controllers and regulators: recursions and closed forms, an independent Riccati integration, noise, messages."""
+"""Digital controllers and regulators, against recursions, closed forms and a Riccati integration by SciPy; sensor noise
+and error messages."""
 
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from tests.control.cart import Cart
 from tests.systems.ball import two_mass_ball
 
 NONE = jnp.zeros(0)
-CART = Cart(1.0)  # type: ignore[arg-type]  # a Python float, which becomes an array
+CART = Cart(1.0)  # type: ignore[arg-type]  # a Python float is converted to an array
 LINE = Kinematic(CART)  # ẋ = control
 UNICYCLE = Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
 PERIOD, SAMPLES = 0.05, 40
@@ -36,7 +37,7 @@ class Gains(eqx.Module):
 
 
 class Seen(eqx.Module):
-    """The observation is the command."""
+    """A controller that returns its observation as the command."""
 
     def __call__(self, t, observation):
         return observation
@@ -48,7 +49,7 @@ def nothing(system, t, q, u, control):
 
 
 def recursion(gains, delay, limit, rate, start=0.0):
-    """The cart under held forces, exactly: x' = x + v T + ½ c T², v' = v + c T."""
+    """Exact motion of the cart under piecewise constant forces: x' = x + v T + ½ c T², v' = v + c T."""
     x, v, last, commands = float(Q0[0]), float(U0[0]), start, [start] * delay
     rows = [(x, v)]
     for _ in range(SAMPLES):
@@ -69,7 +70,8 @@ def controller(gains, delay=0, limit=np.inf, rate=np.inf):
 
 @pytest.mark.parametrize(("delay", "limit", "rate"), [(0, np.inf, np.inf), (2, 1.5, 9.0)])
 def test_cart_under_held_forces(delay, limit, rate):
-    """Delay, saturation and limited rate as the recursion has them; the control is what acted; lanes do the same."""
+    """Delay, saturation and rate limit agree with the exact recursion; the result's control is the force that acted. A
+    batch gives the same motions as a single loop."""
     gains = np.array([[4.0, 2.0], [2.0, 0.5], [1.0, 3.0]])
     wanted = [recursion(g, delay, limit, rate) for g in gains]
     if delay:  # both limits are met
@@ -87,7 +89,8 @@ def test_cart_under_held_forces(delay, limit, rate):
 
 
 def test_an_unstable_loop_says_so():
-    """ẋ = 9 x in steps of 0.05: |u| of the first and the last tenth of 40 samples, as the commands of a kinematic line."""
+    """The commands of ẋ = 9 x, sampled every 0.05 s, grow by 1.45 per sample: the largest |u| in the first and last
+    tenth of 40 samples is 7.2 · 1.45³ and 7.2 · 1.45³⁹."""
     law = Sampled(Gains(jnp.array([-9.0])), PERIOD)
     found = closed_loop(LINE, Q0, NONE, law, SAMPLES)
     commands = 9.0 * 0.8 * 1.45 ** np.arange(SAMPLES)
@@ -103,14 +106,15 @@ def test_an_unstable_loop_says_so():
 
 
 class Later(eqx.Module):
-    """A unit force from the middle on."""
+    """A unit force from t = 0.8 s on."""
 
     def __call__(self, t, q, u):
         return jnp.where(t > 0.4 * SAMPLES * PERIOD, 1.0, 0.0)[None]
 
 
 def test_a_start_at_rest_is_no_growth():
-    """|u| of a cart that is pushed later: 0 in the first tenth, a sixth of the last one in the first half."""
+    """A cart at rest that is pushed later has |u| = 0 in the first tenth; the growth of |u| after that is not reported
+    as instability."""
     found = closed_loop(CART, 0.0 * Q0, 0.0 * U0, Sampled(Later(), PERIOD), SAMPLES)
     assert found.stats["largest_first"] == 0.0
     assert found.stats["largest_last"] > 0.5
@@ -134,9 +138,10 @@ def test_gradient_through_the_loop():
 
 @pytest.mark.parametrize(("longest", "samples", "steps"), [(0, 20, 5), (60, 21, 2), (10**6, 19, 1)])
 def test_gradients_of_an_ensemble(monkeypatch, longest, samples, steps):
-    """By a cart's own start, gains and mass and by the period, against the recursion.
+    """Derivatives with respect to starts, gains, mass and period agree with central differences of the exact recursion.
 
-    The stages are transposed in a loop over computed states, one after the other from stored states, and all at once.
+    The three cases use the three reverse modes of a period: in a loop over recomputed states, step by step from stored
+    states, and in one program of all stages.
     """
     monkeypatch.setattr(_reverse_mode, "LONGEST_PROGRAM", longest)
     gains, starts = np.array([4.1, 2.3]), np.array([0.83, 0.31])
@@ -169,9 +174,10 @@ def test_gradients_of_an_ensemble(monkeypatch, longest, samples, steps):
 
 
 def test_noise_bias_and_resolution(caplog, monkeypatch):
-    """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps.
+    """With a sensor of zero the commands are the noise: N(bias, σ²), independent in each trajectory, rounded to the
+    resolution.
 
-    Blocks of trajectories do not change them.
+    Splitting the trajectories into blocks does not change the noise.
     """
     monkeypatch.setattr(_in_lanes, "BLOCK", 20)
     law = Sampled(Seen(), PERIOD, sensors=Sensors((nothing,), noise=0.3, bias=0.1))
@@ -196,7 +202,7 @@ def test_noise_bias_and_resolution(caplog, monkeypatch):
 
 
 def test_regulator_of_a_line_and_of_a_cart():
-    """ẋ = c: K = tanh(T − t). ẍ = c for a long time: K = (1, √3), P = ((√3, 1), (1, √3))."""
+    """ẋ = c has the gain K = tanh(T − t). ẍ = c has, for a long horizon, K = (1, √3) and P = ((√3, 1), (1, √3))."""
     ts = jnp.linspace(0.0, 2.0, 81)
     one = {"state_cost": jnp.ones(1), "control_cost": jnp.ones(1)}
     found = regulate(LINE, ts, jnp.zeros((81, 1)), jnp.zeros((81, 0)), jnp.zeros(1), **one)
@@ -212,8 +218,8 @@ def test_regulator_of_a_line_and_of_a_cart():
 
 
 def test_a_fast_closed_loop_on_coarse_times():
-    """x' = c: P = √(QR) coth(ω (T − t) + a), coth a = S/√(QR), where one step of RK4 in each interval is unstable; with a
-    large S only the last steps are taken in more parts than the others."""
+    """x' = c has P = √(QR) coth(ω (T − t) + a), coth a = S/√(QR). One RK4 step per interval would be unstable here;
+    with a large S only the last intervals are subdivided further."""
     Q, R, ts = 1.0, 1e-3, np.linspace(0.0, 4.0, 81)
     root = np.sqrt(Q * R)
     given = jnp.asarray(ts), jnp.zeros((81, 1)), jnp.zeros((81, 0)), jnp.zeros(1)
@@ -226,7 +232,7 @@ def test_a_fast_closed_loop_on_coarse_times():
 
 
 class Speeds(eqx.Module):
-    """(v, ω) of a unicycle."""
+    """Forward speed 1 + 0.3 t and turning rate 0.5 − t of a unicycle."""
 
     def __call__(self, t):
         return jnp.stack([1.0 + 0.3 * t, 0.5 - t])
@@ -247,7 +253,8 @@ def unicycle_regulator(count, steps=1):
 
 
 def test_regulator_on_a_group():
-    """A and B of a unicycle by hand, the Riccati equation by SciPy; and ½ δ·P δ is the cost of the closed loop."""
+    """P(0) agrees with SciPy's solution of the Riccati equation with A and B of a unicycle by hand, and ½ δ·P δ is the
+    cost of the closed loop from the deviation δ."""
     found, costs = unicycle_regulator(81, steps=4)
     Q, R, S = (np.diag(x) for x in costs.values())
 
@@ -272,7 +279,8 @@ def test_regulator_on_a_group():
 
 
 def test_a_regulator_in_a_digital_loop():
-    """Sampled at the plan's times it holds a unicycle that starts beside the plan; without it, it does not."""
+    """A unicycle that starts beside the plan returns to it under the sampled regulator and stays away from it under the
+    planned control alone."""
     regulator, _ = unicycle_regulator(41)
     law = Sampled(regulator, 0.05, delay=1, start=regulator.control(regulator.ts[0]))
     q0 = regulator.q[0] + jnp.array([0.2, 0.1, -0.1])
@@ -283,7 +291,7 @@ def test_a_regulator_in_a_digital_loop():
 
 
 def test_breaking_down_is_an_outcome():
-    """One of three gains makes the loop explode: its rows are NaN from there on, the others go on."""
+    """One of three gains makes the loop diverge: its rows are NaN from that time on, the other two loops finish."""
     many = jax.vmap(lambda g: controller(g))(jnp.array([[4.0, 2.0], [1e160, 0.0], [1.0, 1.0]]))
     found = closed_loop(CART, Q0, U0, many, SAMPLES, in_axes=(None, None, None, 0))
     assert found.succeeded.tolist() == [True, False, True]
@@ -292,7 +300,7 @@ def test_breaking_down_is_an_outcome():
 
 
 def test_compiled_ahead(caplog):
-    """`compile_loop` leaves nothing to compile for a loop of the package's own classes."""
+    """After `compile_loop`, running a loop of the package's own classes compiles nothing."""
     turning = Constant(jnp.array([1.0, 0.5]))
     law = eqx.tree_at(lambda law: law.control, unicycle_regulator(41)[0], turning)
     given = UNICYCLE, jnp.zeros(3), NONE, Sampled(law, 0.05), 20
@@ -304,7 +312,7 @@ def test_compiled_ahead(caplog):
 
 
 class Halved(eqx.Module):
-    """A law with a table, whose commands are halved until they are below 1: a loop that lanes cannot take."""
+    """A law with a look-up table whose commands are halved until |c| ≤ 1. Lanes do not support the `while_loop`."""
 
     gains: jax.Array
     in_lanes: ClassVar[bool] = False
@@ -318,7 +326,7 @@ class Halved(eqx.Module):
 
 
 def test_a_law_that_is_not_for_lanes():
-    """It runs under `vmap` beside a motion in lanes, also where it is looked up once for all."""
+    """The law runs under `vmap` while the motion runs in lanes; the result is that of a single loop."""
     law = Sampled(Halved(jnp.array([4.0, 2.0])), PERIOD)
     starts = jnp.array([[0.8], [-0.1]])
     many = closed_loop(CART, starts, U0, law, SAMPLES, in_axes=(None, 0, None, None))
@@ -333,14 +341,14 @@ def test_held():
 
 
 class GrowingForce(Cart):
-    """ẍ = (1 + t) control."""
+    """A unit mass whose control acts with a factor that grows: ẍ = (1 + t) c."""
 
     def force(self, t, q, v, control):
         return (1.0 + t) * control
 
 
 def test_last_gains_have_the_last_force():
-    """K(T) = R⁻¹ B(T)ᵀ S, B(T) = (0, 1 + T)."""
+    """The final gain is K(T) = R⁻¹ B(T)ᵀ S with B(T) = (0, 1 + T)."""
     costs = {**COSTS, "final_cost": jnp.array([3.0, 5.0])}
     found = regulate(GrowingForce(jnp.array(1.0)), *PLAN, **costs, steps=8)  # 1: unstable
     np.testing.assert_allclose(found.gains[-1], [[0.0, 10.0]], atol=1e-14)
@@ -430,7 +438,7 @@ def test_messages(call, kind, words):
 
 
 def test_jit_and_values():
-    """Other values compile nothing again."""
+    """Changing gains does not compile the loop again."""
     traced = []
 
     @jax.jit
@@ -446,7 +454,8 @@ def test_jit_and_values():
 
 
 def test_a_regulator_in_an_ensemble():
-    """Its tables stay arrays: lanes warn of nothing, and give the motion of each member alone, with its gradient."""
+    """A regulator in lanes raises no warning; it gives each member the motion of a single simulation and the gradient
+    of central differences."""
     ts = jnp.linspace(0.0, 2.0, 601)
     law = regulate(
         CART, ts, jnp.sin(ts)[:, None], jnp.cos(ts)[:, None], lambda t: -jnp.sin(t)[None], **COSTS
@@ -465,7 +474,7 @@ def test_a_regulator_in_an_ensemble():
 
 
 def test_moving_parts_with_masses_of_each_member():
-    """Its space has one angle for each mass, not for each member."""
+    """If each member has its own masses, the space of the moving parts still has one angle per mass."""
     ball = two_mass_ball()
     masses = jnp.stack([ball.masses, 1.3 * ball.masses])
     system = eqx.tree_at(lambda s: s.system.masses, MOVED, masses)
@@ -480,7 +489,7 @@ def test_moving_parts_with_masses_of_each_member():
 
 
 class Table(eqx.Module):
-    """A law that is looked up once in a period, for all trajectories together."""
+    """A law that is looked up once per period for all trajectories. Only `at` gives the commands; `__call__` returns 0."""
 
     def at(self, t):
         return Gains(jnp.array([4.0, 2.0]))
@@ -490,7 +499,7 @@ class Table(eqx.Module):
 
 
 def test_a_table_is_looked_up_once_where_other_numbers_of_the_controller_differ():
-    """The limits are each trajectory's own; the motions are those of the law that `at` gives."""
+    """With a limit of its own, each trajectory follows the exact recursion of the law that `at` returns."""
     limits = jnp.array([1.5, 0.5])
     loops = jax.vmap(lambda x: Sampled(Table(), PERIOD, lower=-x, upper=x))(limits)
     found = closed_loop(CART, Q0, U0, loops, SAMPLES, in_axes=(None, None, None, 0))
@@ -509,7 +518,7 @@ class Growing(eqx.Module):
 
 
 def test_a_table_where_periods_differ():
-    """Each trajectory looks its gains up at times of its own."""
+    """With periods that differ, each trajectory looks its gains up at its own times, as it does alone."""
     periods = jnp.array([PERIOD, 0.5 * PERIOD])
     loops = jax.vmap(lambda x: Sampled(Growing(), x))(periods)
     found = closed_loop(CART, Q0, U0, loops, SAMPLES, in_axes=(None, None, None, 0))

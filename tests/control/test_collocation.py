@@ -1,4 +1,4 @@
-"""Collocation, against problems with known optima."""
+"""Direct collocation against problems with known optima."""
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
 
-# The disk of test_disk.py, by Gauss collocation with IPOPT and by shooting on Pontryagin's conditions, which agree.
+# Cost, u(0) and Hamiltonian of the disk in test_disk.py, on which Gauss collocation with IPOPT and indirect shooting agree.
 J, U_START, HAMILTONIAN = 0.258317584642551, 0.633977983508382, -0.401928083573355
 
 
@@ -47,7 +47,7 @@ def test_disk_to_all_digits():
     ends = [result.control(0.0), result.control(5.0)]
     np.testing.assert_allclose(np.ravel(ends), [U_START, -U_START], atol=1e-6)
     assert certificate_of(result).second_order == "strict minimum"
-    assert not certificate_of(result).multipliers_unique  # of φ and z = −r φ only one is free
+    assert not certificate_of(result).multipliers_unique  # φ and z = −r φ depend on each other
     rate = jax.jit(jax.vmap(lambda t, q, u: (rate_of(result, t, q, u), result.control(t)[0])))
     rates, values = map(np.asarray, rate(result.ts[:-1], *started(result)))
     hamiltonian = values**2 + np.sum(np.asarray(result.costates)[:-1] * rates, axis=1)
@@ -59,7 +59,7 @@ def started(result):
 
 
 def rate_of(result, t, q, u):
-    """(v, u̇)."""
+    """Body velocity and acceleration (v, u̇) at a point of the result."""
     system = result.problem.system
     q_dot, u_dot = jaxhamel.mechanics.vector_field(t, (q, u), (system, result.control))
     return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
@@ -70,9 +70,10 @@ def height(t, q, u, control):
 
 
 def test_bryson_denham(tmp_path):
-    """ẍ = f with x ≤ 1/9, from (0, 1) to (0, −1) in unit time: ½∫f² = 4/(9 ℓ) (Bryson and Ho 1975, 3.11).
+    """For ẍ = f with x ≤ ℓ = 1/9, from (0, 1) to (0, −1) in unit time, the least ½∫f² is 4/(9 ℓ) (Bryson and Ho 1975,
+    3.11).
 
-    Where the slack is off by δ, x may be larger by δ, which lowers the cost by 4δ/(9 ℓ²).
+    An error δ in the slack lets x exceed its limit by δ, which lowers the cost by 4δ/(9 ℓ²).
     """
     limit = control.PathLimit(height, upper=1 / 9)
     end = control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1))
@@ -97,7 +98,9 @@ def test_bryson_denham(tmp_path):
     np.testing.assert_allclose(by, 36e-3 / (1 + result.cost), rtol=1e-3)
     assert cost_error(transcription, w, duals) < 1e-8
     assert "barrier" not in certificate_of(result).words
-    cost = (control.ControlEnergy(1e-8),)  # in the unit 1 the barrier would raise it by a fifth
+    cost = (
+        control.ControlEnergy(1e-8),
+    )  # without rescaling, the barrier would raise this cost by a fifth
     tiny = control.solve(
         least_energy(u0=jnp.ones(1), constraints=(end, limit), costs=cost),
         control.Collocation(intervals=30, degree=3),
@@ -122,8 +125,8 @@ def force(t, q, u, control):
 
 
 def test_disk_behind_an_obstacle():
-    """Its limit binds at one place with a barrier of curvature 1e15, and of the conditions on φ and z one follows from the
-    other. The cost of CasADi on 100 intervals is 5.6010616."""
+    """The limit is active at one point, where the barrier's curvature reaches 1e15, and the conditions on φ and z are
+    dependent. CasADi with 100 intervals finds the cost 5.6010616."""
     problem = control.problems.disk_obstacle()
     result = control.solve(problem, control.Collocation(intervals=40))
     certificate = certificate_of(result)
@@ -137,7 +140,7 @@ def test_disk_behind_an_obstacle():
 
 
 def test_least_time():
-    """ẍ = f with |f| ≤ 1 over unit distance from rest to rest takes 2 s."""
+    """With |f| ≤ 1, ẍ = f takes at least 2 s from rest to rest over unit distance."""
     constraints = (
         control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)),
         control.FreeEndTime(0.1, 10.0),
@@ -155,14 +158,14 @@ def test_least_time():
 
 
 def slide(t, y, angle):
-    """(x, y, speed) of a bead on a wire that falls at an angle, g = 9.80665."""
+    """State (x, y, speed) of a bead on a wire with the given downward slope angle; g = 9.80665."""
     direction = jnp.stack([jnp.cos(angle[0]), -jnp.sin(angle[0])])
     return jnp.append(y[2] * direction, 9.80665 * jnp.sin(angle[0]))
 
 
 def test_brachistochrone():
-    """From (0, 0) to (10, −5) along a cycloid. Without multipliers for the first step the angle at some points ends whole
-    turns off."""
+    """The fastest curve from (0, 0) to (10, −5) is a cycloid and takes 1.801603 s. Without initial multipliers, some
+    slope angles would end whole turns off."""
     ts = jnp.linspace(0.0, 2.0, 9)
     line = jnp.outer(ts / 2, jnp.array([10.0, -5.0, 9.9]))
     at_end = control.ConditionsAtEnd(lambda q, u: q[:2] - jnp.array([10.0, -5.0]))
@@ -177,7 +180,8 @@ def test_brachistochrone():
 
 
 def test_constraints_that_cannot_be_met_are_named():
-    """With |f| ≤ 1 a cart goes from rest to rest no farther than 1/4 in unit time: 3/4 of the distance are missed."""
+    """With |f| ≤ 1 a cart moves at most 1/4 from rest to rest in unit time, so 3/4 of the required distance is missing
+    and the status says so."""
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
     problem = least_energy(constraints=(end, control.PathLimit(force, -1.0, 1.0)))
     result = control.solve(problem, control.Collocation(intervals=10, degree=3))
@@ -186,16 +190,16 @@ def test_constraints_that_cannot_be_met_are_named():
     assert "`StateAtEnd` by 0.75" in result.status
 
 
-UNICYCLE = 11.1581587152  # by collocation with IPOPT and by shooting on Pontryagin's conditions
+UNICYCLE = 11.1581587152  # collocation with IPOPT and indirect shooting agree on it
 
 
 def sideways(t):
-    """A start on one side of the path: the straight line itself is no minimum."""
+    """A guess on one side of the path, since the straight line is an extremal but no minimum."""
     return jnp.stack([3 * jnp.sin(2 * jnp.pi * t), 3 * jnp.cos(2 * jnp.pi * t)])
 
 
 def test_unicycle_sideways():
-    """The knife edge driven by its two velocities moves by 1 across its blade with least ∫ v² + ω²."""
+    """A knife edge with prescribed speed v and turning rate ω moves by 1 across its blade with the least ∫ v² + ω²."""
     unicycle = jaxhamel.Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
     ends = jnp.zeros(3), jnp.array([0.0, 0.0, 1.0])
     problem = control.ControlProblem(
@@ -212,7 +216,7 @@ def test_unicycle_sideways():
 
 
 def test_sensitivity_of_the_optimal_cost():
-    """J* = 6 m² d² / T³ for the cart."""
+    """The derivatives of J* = 6 m² d² / T³ of the cart by mass, end time, target, weight and initial state."""
     mass = 1.3
     problem = least_energy(system=Cart(jnp.array(mass)))
     result = control.solve(problem, control.Collocation(intervals=3, degree=3))
@@ -224,14 +228,15 @@ def test_sensitivity_of_the_optimal_cost():
     np.testing.assert_allclose(by.costs[0].weight, result.cost, rtol=1e-9)
     np.testing.assert_allclose(by.q0, result.costates[0, :1], rtol=1e-9)
     np.testing.assert_allclose(result.costates[0], [-12 * mass**2, -6 * mass**2], rtol=1e-9)
-    # taken for one of a family, it is compared with the end of another search, which returns to it
+    # marked as one of a family of minima, it is compared with a second search, which finds the same minimum
     certificate = certificate_of(result)._replace(second_order="minimum, not isolated")
     same = control.sensitivity(result._replace(certificate=certificate))
     jax.tree.map(np.testing.assert_array_equal, same, by)
 
 
 def test_no_derivative_by_numbers_that_cannot_change_alone():
-    """The cart's target is given twice: one of both alone has no derivative, mass and time have that of the cart."""
+    """The cart's target is given twice: the derivative by one of the two alone is NaN, those by mass and time are the
+    cart's."""
     mass = 1.3
     problem = least_energy(system=Cart(jnp.array(mass)))
     again = control.StateAtEnd(q=jnp.ones(1))
@@ -247,7 +252,8 @@ def test_no_derivative_by_numbers_that_cannot_change_alone():
 
 
 def test_guess_from_another_state(monkeypatch):
-    """A guess that begins elsewhere changes neither the initial state nor the optimum; its certificate by larger errors."""
+    """A guess that begins in another state changes neither the initial state nor the optimum. The certificate fails if
+    errors of the transcription exceed 1e-6 of the cost."""
     elsewhere = jnp.linspace(0.4, 2.0, 5)[:, None]
     problem = least_energy(system=Cart(jnp.array(1.3)), guess=(elsewhere, 1.0 + elsewhere))
     method = control.Collocation(intervals=3, degree=3)
@@ -269,9 +275,10 @@ def test_guess_from_another_state(monkeypatch):
 
 
 def test_derivatives_of_the_optimum_itself():
-    """f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³), J = 6 w m² d² of the cart, by mass and target through the solve.
+    """Through the solve, f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³) and J = 6 w m² d² of the cart are differentiated
+    by mass m and target d.
 
-    The limit does not bind.
+    The path limit of the problem is inactive.
     """
     far, w = control.PathLimit(height, upper=9.0), 1e-6
     ends = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), far)

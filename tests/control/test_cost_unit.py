@@ -1,4 +1,4 @@
-"""The unit of a search's cost: powers of two, by the cost of a solution and by the barrier's share in it."""
+"""The unit in which a search measures cost: a power of two, from the cost of a solution and the barrier's effect on it."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ from jaxhamel.control._collocation._cost_unit import (
 
 
 def solution(cost, gap):
-    """A state with one limit, 0 ≤ s, whose slack is 1 and whose multiplier is `gap`."""
+    """A state with one limit 0 ≤ s whose slack is 1 and whose multiplier is `gap`."""
     transcription = SimpleNamespace(lower=np.zeros((1, 1, 1)), upper=np.full((1, 1, 1), np.inf))
     w = SimpleNamespace(slack=np.ones((1, 1, 1)))
     duals = SimpleNamespace(low=np.full((1, 1, 1), gap), high=np.zeros((1, 1, 1)))
@@ -29,8 +29,8 @@ def solution(cost, gap):
 @pytest.mark.parametrize(
     ("cost", "gap", "factor"),
     [
-        (-3.0, 2e-8, 1.0),  # the barrier's share is below 1e-8
-        (0.0, 1e-3, 1.0),  # a cost of zero has no size
+        (-3.0, 2e-8, 1.0),  # the barrier changes the cost by less than 1e-8
+        (0.0, 1e-3, 1.0),  # a cost of zero gives no scale
         (2.0**-10, 0.0, 2.0**-10),
         (0.5, 0.5 * 2.0**-7, 0.5 * 2.0 ** np.round(np.log2(1e-8 * 2**7))),
         (1e-30, 0.0, 2.0**-40),
@@ -57,5 +57,6 @@ def test_a_search_without_an_end_returns_to_the_unit_before(monkeypatch):
     ("gap", "cost", "known"), [(1e-7, -1.0, True), (1e-5, 1.0, False), (1e-9, 1e-10, True)]
 )
 def test_costs_that_the_barrier_leaves_open(gap, cost, known):
-    """A cost below the barrier's effect counts as 0."""
+    """A cost is determined if the barrier changes it by at most 1e-6 of itself, or if the cost is below the barrier's
+    effect and thus counts as 0."""
     assert is_determined(gap, cost, 1e-6) == known

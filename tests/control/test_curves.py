@@ -1,4 +1,4 @@
-"""Curves against SciPy's splines, closed forms, and what their docstrings promise."""
+"""Curves against SciPy's splines, closed forms, and the properties that their docstrings state."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 
 
 def derivatives(curve, t):
-    """(value, first, second) by autodiff."""
+    """Value, first and second derivative of a curve by autodiff."""
     first = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
     return curve(t), first(t), jax.jvp(first, (t,), (jnp.ones_like(t),))[1]
 

@@ -1,4 +1,4 @@
-"""DesignParameter parameters as unknowns of collocation, against closed forms."""
+"""Design parameters as unknowns of collocation, against closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from tests.control.cart import Cart, least_energy
 
 
 class Price(control.AbstractCost):
-    """a/m: a light cart is expensive."""
+    """The cost a/m, by which a light cart is expensive."""
 
     a: jax.Array
 
@@ -23,7 +23,8 @@ def mass(system):
 
 
 def designed(a, lower, upper):
-    """The cart from rest to rest with least 6 m² + a/m (J of tests/control/cart.py), which is least at m³ = a/12."""
+    """The cart from rest to rest with the least 6 m² + a/m, which is reached at m³ = a/12 (6 m²:
+    tests/control/cart.py)."""
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
     costs = (control.ControlEnergy(), Price(jnp.asarray(a)))
     design = control.DesignParameter(mass, jnp.asarray(lower), jnp.asarray(upper), name="mass")

@@ -1,9 +1,8 @@
-"""An optimal control problem with an optimum known from elsewhere: the disk with one mass.
+"""A disk with one mass, an optimal control problem with an optimum from independent software.
 
-Hermite–Simpson collocation with 800 intervals, solved by IPOPT to 1e-10 (CasADi), gives for the planar
-disk of Putkaradze and Rogers (2018), eq. (3.39) — r = 1, d_2 = 1, m_0 = 4, m_1 = 1 on a circle of 0.8,
-g = 9.81 — that rolls 1 m in 5 s from rest to rest with least J = ∫ u² dt, u = θ̈:
-J = 0.2583175847 and u(0) = 0.633978 = −u(5).
+The planar disk of Putkaradze and Rogers (2018), eq. (3.39), with r = 1, d_2 = 1, m_0 = 4, m_1 = 1 on a circle of 0.8
+and g = 9.81, rolls 1 m in 5 s from rest to rest with the least J = ∫ u² dt, u = θ̈. Hermite–Simpson collocation with
+800 intervals, solved by IPOPT to 1e-10 (CasADi), gives J = 0.2583175847 and u(0) = 0.633978 = −u(5).
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""How a search ends where it cannot go on: what was reached is kept, and the status says why."""
+"""Searches that cannot go on return the best point so far, and their status gives the reason."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def test_an_interrupted_search_keeps_what_it_has(name):
 
 
 def at_once(monkeypatch, seconds):
-    """How long a piece of a search by optimistix may take."""
+    """Sets the duration after which a search by optimistix returns to the host."""
     monkeypatch.setattr(_stepwise, "BURST_SECONDS", seconds)
 
 
@@ -58,7 +58,8 @@ def nothing_compiled():
 
 
 def test_single_shooting_in_pieces(monkeypatch):
-    """Whatever their size the steps are the same; one program; Ctrl-C keeps what it has, a second one ends it."""
+    """The length of the bursts changes no step and compiles nothing. Ctrl-C during the search returns the best point so
+    far."""
     at_once(monkeypatch, 0.0)  # one step each
     method = control.SingleShooting(options={"dt": 0.125})
     told = []
@@ -132,7 +133,7 @@ def test_nothing_tracked_is_not_told_as_zero():
     np.testing.assert_array_equal(told[-1].p, free_parameters(found.control)[0])
     assert all(np.isnan(state.tracking_rms) for state in told)
     assert "tracking" not in str(told[0])
-    assert len(told) > 3  # and a goal for it is not met at once
+    assert len(told) > 3  # a tracking goal does not count as met if nothing is tracked
     assert found.open_loop_departure is not None
     assert found.open_loop_departure < 1e-8
 

@@ -1,4 +1,4 @@
-"""The built-in job: its stored solution, and its first seconds solved anew."""
+"""The built-in figure eight: its stored solution, and its first seconds solved again."""
 
 from types import SimpleNamespace
 
@@ -24,7 +24,7 @@ def test_stored_solution_rolls_the_figure_eight():
     assert numbers["path_length"] > 10 * float(problem.system.radius)
     assert numbers["min_normal_force"] > 0
     assert 0 < numbers["friction_needed"] < 0.2
-    # Start at rest, in equilibrium.
+    # The motion starts at rest, in equilibrium.
     np.testing.assert_allclose(rate(curve, 0.0), 0.0, atol=1e-9)
     force = problem.system.contact_force(0.0, problem.q0, problem.u0, curve(0.0))
     np.testing.assert_allclose(force, [0, 0, 2.5 * 9.81], atol=1e-6)
@@ -46,7 +46,7 @@ def test_first_seconds_are_solved_anew():
         for k in ("tracking_rms", "min_normal_force", "friction_needed")
     }
     assert 0 < numbers["tracking_rms"] < 1.01e-3
-    # What multiple shooting saw is what one continuous simulation does.
+    # One continuous simulation has the tracking error that multiple shooting reported.
     np.testing.assert_allclose(result.history["tracking_rms"][-1], result.tracking_rms, rtol=1e-2)
     assert result.history["defect"][-1] < 1e-10
     assert numbers["min_normal_force"] > 20
@@ -88,7 +88,7 @@ def test_public_names_are_documented(name):
 
 
 class Pressed(eqx.Module):
-    """A body whose contact force is the control."""
+    """A body whose contact force (N) is the control."""
 
     def contact_force(self, t, q, u, control):
         return control(t)
@@ -101,7 +101,8 @@ class OnGround(eqx.Module):
 
 @pytest.mark.parametrize(("ascent", "needed"), [(4.0, 1.5), (5.0, np.inf), (6.0, np.inf)])
 def test_no_friction_is_enough_for_a_motion_that_leaves_the_ground(ascent, needed):
-    """|f| = 1.5 N and N falls from 5 N to 5 N − ascent: never a negative coefficient, and not the largest of the rest."""
+    """|f| = 1.5 N while N falls from 5 N to 5 N − ascent. If N reaches zero, the needed coefficient is infinite,
+    neither negative nor that of the other times."""
     ts = jnp.arange(3.0)
     motion = SimpleNamespace(ts=ts, q=jnp.zeros((3, 1)), u=jnp.zeros((3, 1)))
     force = lambda t: jnp.stack([0 * t, 0 * t + 1.5, 5.0 - ascent * t / 2])

@@ -1,4 +1,4 @@
-"""The filter of the interior point's line search, number by number: Wächter and Biegler 2006, section 2.3."""
+"""The filter of the interior point's line search, rule by rule (Wächter and Biegler 2006, section 2.3)."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ def measure(theta, phi):
 
 
 def verdict(known, now, theta, phi, alpha=1.0, slope=1.0):
-    """(accepted, by descent) for a trial (θ, φ)."""
+    """For a trial with violation θ and barrier function φ: whether it is accepted, and whether as a step of descent."""
     numbers = map(jnp.asarray, (theta, phi, alpha, slope))
     return tuple(map(bool, accepts(known, measure(*now), *numbers)))
 
@@ -45,16 +45,16 @@ def test_pairs_of_the_filter_are_not_taken_again():
     known = augmented(augmented(fresh(), measure(0.5, 3.0)), measure(0.1, 4.0))
     now = (1.0, 9.0)
     assert verdict(known, now, 0.3, 3.5) == (True, False)  # between both
-    assert verdict(known, now, 0.6, 3.5) == (False, False)  # worse than the first in both
-    assert verdict(known, now, 0.3, 4.5) == (False, False)  # worse than the second in both
+    assert verdict(known, now, 0.6, 3.5) == (False, False)  # dominated by the first pair
+    assert verdict(known, now, 0.3, 4.5) == (False, False)  # dominated by the second pair
     assert verdict(known, now, 0.05, 99.0) == (True, False)
     margins = 0.5 * (1 - 0.5 * MARGIN), 3.0 - 0.25 * MARGIN
     assert verdict(known, now, *margins) == (
         False,
         False,
-    )  # better than the first by half of its margins
+    )  # better than the first, but only by half of the margins
     full = fresh()
-    for k in range(FILTER_ENTRIES + 1):  # the last overwrites the first
+    for k in range(FILTER_ENTRIES + 1):  # the last entry overwrites the first
         full = augmented(full, measure(0.5 if k == 0 else 0.9, 3.0 if k == 0 else 8.0))
     assert verdict(full, now, 0.6, 3.5) == (True, False)
 
@@ -64,8 +64,11 @@ def test_where_the_violation_is_small_the_barrier_function_falls_as_its_slope_pr
     promised = ARMIJO * alpha * 2.0
     assert verdict(fresh(), now, 1e-9, 3.0 - 1.01 * promised, alpha, slope) == (True, True)
     assert verdict(fresh(), now, 0.0, 3.0 - 0.99 * promised, alpha, slope) == (False, False)
-    assert verdict(fresh(), now, 0.0, 3.1, alpha, 2.0) == (True, False)  # no descent: θ may fall
-    # for α |slope|^2.3 ≤ θ^1.1 the violation may fall instead
+    assert verdict(fresh(), now, 0.0, 3.1, alpha, 2.0) == (
+        True,
+        False,
+    )  # not a descent direction: a smaller θ is enough
+    # if α |slope|^2.3 ≤ θ^1.1, a smaller violation is enough
     assert 0.1 * 1e-4**2.3 < 1e-9**1.1 < 0.25 * 1e-4**2.3
     assert verdict(fresh(), now, 0.0, 3.0, 0.1, -1e-4) == (True, False)
     assert verdict(fresh(), now, 0.0, 3.0, 0.25, -1e-4) == (False, False)

@@ -1,4 +1,5 @@
-"""Optimal gaits: known optima, Stokes, momentum against the general equations, gradients."""
+"""Optimal gaits against known optima and Stokes' theorem, gaits with momentum against the general equations, and
+gradients."""
 
 import math
 
@@ -40,14 +41,14 @@ class Height(eqx.Module):
 
 
 class Forward(eqx.Module):
-    """x of (angle, x, y)."""
+    """The coordinate x of a pose (angle, x, y)."""
 
     def __call__(self, g):
         return g[1]
 
 
 class Turn(eqx.Module):
-    """The angle of (angle, x, y)."""
+    """The angle of a pose (angle, x, y)."""
 
     def __call__(self, g):
         return g[0]
@@ -58,7 +59,8 @@ def height(a, b):
 
 
 def circle_of(curve):
-    """(centre, radius, what is left over) of a loop: least squares on its points."""
+    """Centre and radius of the least-squares circle through the loop's points, and the spread of their distances from
+    the centre."""
     points = jax.vmap(curve)(jnp.linspace(0, 1, 50, endpoint=False))
     rows = np.column_stack([2 * points, np.ones(50)])
     x, y, c = np.linalg.lstsq(rows, np.sum(np.asarray(points) ** 2, axis=1), rcond=None)[0]
@@ -70,7 +72,7 @@ def circle_of(curve):
 
 
 def test_unbounded_loop_is_the_zero_level_of_the_height():
-    """B = 1 − |r|²: the unit circle, ∫B = π/2."""
+    """For B = 1 − |r|² the best loop is the unit circle, with ∫B = π/2."""
     problem = GaitProblem(height(1.0, 1.0), SO2(), START, TURN, steps=40)
     found = optimise_gait(problem, rtol=1e-7, atol=1e-7)
     centre, radius, left = circle_of(found.curve)
@@ -80,11 +82,12 @@ def test_unbounded_loop_is_the_zero_level_of_the_height():
     assert found.converged
     assert found.gradient_norm < 1e-5
     assert "converged" in str(found)
-    assert found.start < 0.5  # it had something to do
+    assert found.start < 0.5  # the start is far from the optimum
 
 
 def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
-    """The cost falls with each iteration that is told; in pieces of any size the iterations are the same."""
+    """An interrupted search returns its best gait, with the costs that it reported. Longer bursts between reports give
+    the same iterations."""
     monkeypatch.setattr(_stepwise, "BURST_SECONDS", 0.0)
     problem, told = GaitProblem(height(1.0, 1.0), SO2(), START, TURN, steps=40), []
 
@@ -110,7 +113,8 @@ def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
 
 
 def test_most_efficient_loop():
-    """max ∫B/length: R/2 − R³/4 on circles, R² = 2/3; there B is the ratio times the curvature 1/R."""
+    """max ∫B/length on circles is R/2 − R³/4 with R² = 2/3; on the optimal loop, B is this ratio times the curvature
+    1/R."""
     problem = GaitProblem(height(1.0, 1.0), SO2(), START, TURN, per="length", steps=40)
     found = optimise_gait(problem)
     R = math.sqrt(2 / 3)
@@ -120,7 +124,7 @@ def test_most_efficient_loop():
 
 
 def test_isoperimetric_loop():
-    """Constant B: of all loops of one length the circle, area L²/4π."""
+    """If B is constant, the best loop of length L is the circle, with area L²/4π."""
     problem = GaitProblem(height(1.0, 0.0), SO2(), START, TURN, length=3.0, steps=40)
     found = optimise_gait(problem)
     np.testing.assert_allclose(found.length, 3.0, rtol=1e-12)
@@ -128,13 +132,13 @@ def test_isoperimetric_loop():
     np.testing.assert_allclose(found.value, 9 / (4 * math.pi), rtol=1e-8)
 
 
-# --- the snakeboard: momentum counts --------------------------------------------------------------
+# --- the snakeboard: gaits with momentum --------------------------------------------------------------
 
 GAIT = FourierSeries([0.1, 0.2], [[0.3, 0.6]], [[0.9, 0.1]], 2.0)
 
 
 class Driven(System):
-    """The snakeboard with the gait prescribed, for the general equations on SE(2)."""
+    """The snakeboard with prescribed shape r(t), as a system on SE(2) for the general equations of motion."""
 
     board: CoupledSnakeboard
     gait: FourierSeries
@@ -151,7 +155,8 @@ class Driven(System):
 
 
 def test_snakeboard_moves_as_the_general_equations_say():
-    """Two cycles from momentum zero, that is σ_0 = (J_r/ℓM) sin φ ψ̇."""
+    """Two cycles that begin with zero momentum, that is with σ_0 = (J_r/ℓM) sin φ ψ̇, end where the general equations
+    on SE(2) end."""
     r, rdot = jax.jvp(GAIT, (jnp.zeros(()),), (jnp.ones(()),))
     per_momentum = BOARD.momentum_velocity(r)[:, 0]
     xi = -BOARD.connection(r) @ rdot
@@ -176,7 +181,7 @@ def test_displacement_from_rest_does_not_depend_on_the_period():
 
 @jax.jit
 def along_edges(corners):
-    """(g, p) with momentum and g without, from corner to corner, at rest in each."""
+    """Pose and momentum, and the pose without momentum, along straight edges between corners, at rest in each corner."""
 
     def path(t):
         k = jnp.clip(jnp.floor(jax.lax.stop_gradient(t)), 0, 3).astype(int)
@@ -191,8 +196,8 @@ def along_edges(corners):
 
 
 def test_phase_is_exact_where_one_shape_moves_at_a_time():
-    """Round a rectangle momentum stays zero, and the displacement is the geometric phase of A alone;
-    along its diagonal, out and back twice, A alone leaves nothing and momentum all of it."""
+    """Around a rectangle the momentum stays zero, and the displacement is the geometric phase of the connection A.
+    Twice along the diagonal and back, the phase of A is zero and momentum causes all of the displacement."""
     low, high = 0.1, 0.9
     square = [[-0.4, low], [0.4, low], [0.4, high], [-0.4, high], [-0.4, low]]
     whole, p, phase = along_edges(jnp.array(square))
@@ -206,7 +211,8 @@ def test_phase_is_exact_where_one_shape_moves_at_a_time():
 
 
 def test_without_momentum_it_is_the_geometric_phase():
-    """Of `jaxhamel.geometry`, by another stepper of the same order."""
+    """A gait of the connection alone displaces the board by `jaxhamel.geometry.geometric_phase`, which uses another
+    integrator."""
     loop = elliptic_gait([0.2, 0.4], [0.5, 0.4])
     found = gait_displacement(BOARD.connection, loop, SE2(), steps=200)
     wanted = geometric_phase(BOARD.connection, loop, SE2(), steps=200)
@@ -214,7 +220,7 @@ def test_without_momentum_it_is_the_geometric_phase():
 
 
 def test_small_loops_see_the_curvature():
-    """½ B ∮x dx of the kinematic part, error of third order."""
+    """A small loop displaces the board by ½ B ∮x dx up to an error of third order in its size."""
 
     @jax.jit
     def error(size):
@@ -228,7 +234,7 @@ def test_small_loops_see_the_curvature():
 
 @pytest.fixture(scope="module")
 def crawl():
-    """The board's way along x after two cycles, less the effort, from a gait in phase."""
+    """The best gait for the displacement along x in two cycles less the effort, from a start with the shapes in phase."""
     start = FourierSeries([0.0, 0.0], [[0.2, 0.0], [0, 0]], [[-1.0, 0.5], [0, 0]], 1.0)
     objective = Forward()
     problem = GaitProblem(BOARD, SE2(), start, objective, effort_weight=0.04, cycles=2, steps=40)
@@ -236,7 +242,7 @@ def crawl():
 
 
 def test_snakeboard_gait(crawl):
-    """Better than where it began and than its neighbours; stationary by differences."""
+    """The optimum is better than its start and than random neighbours; central differences of the cost are zero there."""
     problem, found = crawl
     assert found.converged
     assert found.value > 2 * abs(found.start)
@@ -252,7 +258,8 @@ def test_snakeboard_gait(crawl):
 
 
 def test_gradient_of_the_displacement(crawl):
-    """Reverse = forward = Richardson's extrapolation of central differences, away from the optimum."""
+    """Away from the optimum, the reverse-mode gradient equals the forward-mode one and Richardson's extrapolation of
+    central differences."""
     problem, _ = crawl
     p, _ = free_parameters(problem.curve)
     direction = jnp.linspace(-1.0, 0.7, p.size)
@@ -270,9 +277,9 @@ def test_gradient_of_the_displacement(crawl):
 
 
 def test_space_robot_turns_by_the_zero_level_of_its_curvature():
-    """The turn is abelian: at the loop that turns the base most, B of the angle is zero all along it.
+    """Rotations about one axis commute, so the base turns by ∫B, and B = 0 along the loop that turns it the most.
 
-    A small weight on effort closes the loop where B has no closed zero level.
+    B has no closed zero level here, so a small weight on the effort closes the loop.
     """
     robot = SpaceRobot(4.0, 0.5, [0.3, 0.0], [1.0, 1.0], [0.5, 0.5], [1.0, 1.0], [0.1, 0.1])
     connection = mechanical_connection(robot)
@@ -281,7 +288,7 @@ def test_space_robot_turns_by_the_zero_level_of_its_curvature():
     problem = GaitProblem(connection, SE2(), start, Turn(), effort_weight=weight, steps=30)
     found = optimise_gait(problem, rtol=1e-6, atol=1e-6, iterations=60)
     assert found.value > found.start
-    # Stokes: the turn is the sum of B over the inside, by a polar grid about the mean
+    # Stokes: the turn is the integral of B over the loop's inside, by a polar grid about its mean
     mean = found.curve.mean
     nodes, weights = np.polynomial.legendre.leggauss(12)
     s, w = (nodes + 1) / 2, weights / 2
@@ -295,7 +302,7 @@ def test_space_robot_turns_by_the_zero_level_of_its_curvature():
     sector = spoke[:, 0] * rdot[:, 1] - spoke[:, 1] * rdot[:, 0]
     area = jnp.mean(jnp.einsum("s,st->t", jnp.asarray(s * w), B) * sector)
     np.testing.assert_allclose(found.value, area, rtol=1e-4)
-    # Euler–Lagrange of ∫B − α∮|ṙ|²: B (ṙ_2, −ṙ_1) + 2 α r̈ = 0, within what two harmonics can do
+    # Euler–Lagrange of ∫B − α∮|ṙ|²: B (ṙ_2, −ṙ_1) + 2 α r̈ = 0, projected on the loop's two harmonics
     normal = jnp.stack([rdot[:, 1], -rdot[:, 0]], axis=1)
     rddot = jax.jit(jax.vmap(jax.jacfwd(jax.jacfwd(found.curve))))(x)
     force = outside[:, None] * normal + 2 * weight * rddot

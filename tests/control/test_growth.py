@@ -1,4 +1,4 @@
-"""Growth of small deviations about a plan: dense products of exponentials by SciPy, a closed form, messages."""
+"""Growth of small deviations about a plan, against dense matrix products by SciPy and a closed form; error messages."""
 
 import equinox as eqx
 import jax
@@ -13,11 +13,11 @@ from jaxhamel.control import Regulator, Sampled, loop_growth
 
 RNG = np.random.default_rng(7)
 TS = np.linspace(0.0, 3.0, 13)
-PERIOD = 0.25  # that of TS: no interpolation
+PERIOD = 0.25  # the spacing of TS, so that nothing is interpolated
 
 
 def regulator(A, B, K):
-    """A plan that stays, of which only the linear equations matter."""
+    """A regulator about a constant plan, with the given matrices of the linearised equations."""
     n, d, p = B.shape
     zeros = lambda *shape: jnp.zeros(shape)
     tables = jnp.asarray(K), zeros(n, d, d), zeros(n - 1, 2, d)
@@ -27,7 +27,7 @@ def regulator(A, B, K):
 
 
 def dense(A, B, K, delay):
-    """M of (δ, c_{k−d}, …, c_{k−1}) by SciPy's exponential."""
+    """Matrix M of one period for (δ, c_{k−d}, …, c_{k−1}), by SciPy's matrix exponential."""
     d, p = B.shape
     whole = np.zeros((d + p, d + p))
     whole[:d] = np.hstack([A, B])
@@ -56,7 +56,8 @@ def test_products_of_random_loops(delay):
 
 
 def test_double_integrator_between_the_times_of_the_plan():
-    """M = ((1 − k T²/2, T − r T²/2), (−k T, 1 − r T)); a plan at half the samples; told where it is unstable."""
+    """M = ((1 − k T²/2, T − r T²/2), (−k T, 1 − r T)) with two samples per interval of the plan; the command's words
+    for unstable loops."""
 
     def held(k, r, period):
         A, B = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
@@ -82,7 +83,7 @@ def test_double_integrator_between_the_times_of_the_plan():
     slow = np.ones((len(TS), 1, 1)) * TS[:, None, None], *np.zeros((2, len(TS), 1, 1))
     grown = loop_growth(Sampled(regulator(*slow), T)).growth[
         -1
-    ]  # ẋ = t x, by its value in each sample
+    ]  # ẋ = t x, with t constant in each period
     np.testing.assert_allclose(grown, np.exp(T * np.sum(T * np.arange(24))), rtol=1e-12)
     assert np.isinf(held(1e200, 0.0, T).growth[-1])
 

@@ -1,4 +1,4 @@
-"""How a collocation ends where there is no optimum, or where its certificate cannot hold."""
+"""Endings of a collocation if there is no optimum, or if its certificate cannot hold."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ from jaxhamel.mechanics import Constant
 
 
 def only_zero(rate, cost):
-    """A start at 0 from where `rate` leads back to 0 in unit time."""
+    """A problem that starts at 0 and must return to 0 in unit time under `rate`."""
     return control.ControlProblem(
         jaxhamel.ODE(rate, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.full(1, 0.5)),
         (cost,), (control.StateAtEnd(q=jnp.zeros(1)),),
@@ -27,7 +27,8 @@ def only_zero(rate, cost):
 
 @pytest.mark.parametrize(("after", "words"), [(2e5, "multipliers: none were found"), (5e4, "")])
 def test_multipliers_that_grow_with_a_smaller_tolerance(monkeypatch, after, words):
-    """Of a condition x² = 0 the multiplier is of the size ε^(−1/2); the whole search: `benchmarks/classical_control.py`."""
+    """The multiplier of the condition x² = 0 grows as ε^(−1/2). The search for it runs in
+    `benchmarks/classical_control.py`."""
     states = [SimpleNamespace(duals=(np.array([0.0, x]),), cost=0.5) for x in (5e4, after)]
     monkeypatch.setattr(_multipliers, "_tighter", lambda *_: states[1])
     found = _multipliers.unbounded_multipliers(None, states[0], jnp.asarray(1e-9))  # pyright: ignore[reportArgumentType]
@@ -37,7 +38,7 @@ def test_multipliers_that_grow_with_a_smaller_tolerance(monkeypatch, after, word
 
 @pytest.mark.parametrize(("cost", "hopeless"), [(1.0, True), (-1e-3, False)])
 def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
-    """Two targets that contradict each other: Newton's steps are whole, and neither violation nor cost changes."""
+    """With two contradicting targets, Newton's steps are full steps and change neither the violation nor the cost."""
     falling = [1.0 + min(cost, 0.0) * k for k in range(SLOW_ITERATIONS)]
     rows = [{"cost": value, "violation": 0.5, "step": 1.0} for value in falling]
     state = SimpleNamespace(done=False, stuck=0)
@@ -46,7 +47,8 @@ def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
 
 
 def test_no_time_at_all_returns_the_guess():
-    """c = ½ at the guess, so that ½∫c² = 1/8 and the end is missed by what y moves; the search itself is not compiled."""
+    """Without time nothing is compiled and the guess c = ½ is returned: its cost is ½∫c² = 1/8, and y ends at ½ instead
+    of 0."""
     problem = only_zero(lambda t, y, c: c, control.ControlEnergy(weight=1.0))
     search = CollocationSearch(control.Collocation(intervals=1, degree=1, max_seconds=0.0), problem)
     assert search.run().status.startswith(
@@ -59,7 +61,7 @@ def test_no_time_at_all_returns_the_guess():
 
 @pytest.fixture(scope="module")
 def search():
-    """One whose equations of motion are not finite at the guess."""
+    """A search whose equations of motion are not finite at the guess."""
     problem = only_zero(lambda t, y, c: jnp.sqrt(y - 1) + c, control.ControlEnergy())
     return CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
 
@@ -78,7 +80,7 @@ def test_functions_that_are_not_finite_are_named(search):
 
 
 def test_conditions_met_by_parameters_alone():
-    """S y − C p = e, Cᵀ y + T₀ p = −g with S of rank one: only p can meet both conditions."""
+    """S y − C p = e, Cᵀ y + T₀ p = −g, where S has rank one, so that both conditions can be met only through p."""
     rng = np.random.default_rng(0)
     S, T, C = np.ones((2, 2)), np.diag([1.0, 2.0, 0.3]), rng.normal(size=(2, 3))
     e, g = rng.normal(size=2), rng.normal(size=3)
@@ -93,11 +95,12 @@ def test_conditions_met_by_parameters_alone():
     exact = np.linalg.solve(np.block([[S, -C], [C.T, T]]), np.concatenate([e, -g]))
     np.testing.assert_allclose(
         np.concatenate([y, p]), exact, rtol=1e-7
-    )  # the diagonal is raised by ε^0.6
+    )  # regularisation adds ε^0.6 to the diagonal
     assert positive
 
 
 def test_a_straight_guess_is_bent(search):
-    """Each control gets a wave of its own phase, as large as the largest control: 0.5 (sin π + 1), 0.5 (sin 3π/2 + 1)."""
+    """A constant guess gets a wave with another phase in each control, as large as the largest control: 0.5 (sin π +
+    1), 0.5 (sin 3π/2 + 1)."""
     w = search.first._replace(c=jnp.full((1, 1, 2), 0.5))
     np.testing.assert_allclose(bent(search.transcription, w).c, [[[0.5, 0.0]]], atol=1e-15)

@@ -1,4 +1,5 @@
-"""IPOPT on the transcription of collocation: its derivatives, its agreement, and its absence."""
+"""IPOPT on the transcription of collocation: its derivatives, its agreement with the package's own solver, and the
+messages if it is missing."""
 
 import sys
 
@@ -19,7 +20,7 @@ def squared(t, q, u, control):
 
 
 def every_kind():
-    """A problem with conditions, a limit, a free initial state and a free end time."""
+    """A problem with conditions at the end, a path limit, a free initial state and a free end time."""
     terms = (
         control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1)),
         control.PathLimit(squared, upper=1 / 81, name="place"),

@@ -1,4 +1,5 @@
-"""The filter on the group: the textbook's on a vector space, consistent on SO(3), from 90° off too, in a closed loop."""
+"""The Kalman filter on a group: equal to the textbook's on a vector space, consistent on SO(3) even from 90° off, and
+used in a closed loop."""
 
 from functools import partial
 
@@ -27,7 +28,7 @@ def place(system, t, q, u, control):
 
 
 def textbook(seen, forces, noise, P, W):
-    """Kalman's filter of x' = (x + v T + ½ c T², v + c T), z = x + noise."""
+    """States and covariances of Kalman's filter for x' = x + v T + ½ c T², v' = v + c T, z = x + noise."""
     F, G, H = np.array([[1, T], [0, 1]]), np.array([0.5 * T**2, T]), np.array([[1.0, 0.0]])
     x, rows = np.array([0.1, -0.2]), []
     for z, c in zip(seen, forces, strict=True):
@@ -74,7 +75,7 @@ def gyroscope(system, t, q, u, control):
 
 NOISE = jnp.array([0.05] * 6 + [0.02] * 3)
 SENSORS = Sensors((compass, plumb, gyroscope), NOISE)
-WALK = jnp.array([1e-4] * 3 + [1e-2] * 3)  # covariance in one second
+WALK = jnp.array([1e-4] * 3 + [1e-2] * 3)  # covariance added per second
 RUNS, SAMPLES = 200, 60
 
 
@@ -85,7 +86,8 @@ def body_filter(P):
 
 @partial(jax.jit, static_argnums=(3, 4), compiler_options=QUICK)
 def normalised_errors(key, P, off, estimator=body_filter, samples=SAMPLES):
-    """δ·P⁻¹δ/6 of every run after every update; the first error is P^½ ξ, or `off` about axes at random."""
+    """δ·P⁻¹δ/6 of each run after each update. The first error is P^½ ξ or, if `off` > 0, a rotation by `off` about a
+    random axis."""
     filter = estimator(P)
     first = filter.start()
 
@@ -114,7 +116,7 @@ def normalised_errors(key, P, off, estimator=body_filter, samples=SAMPLES):
 
 
 def inside(values):
-    """The share of times at which the mean over the runs lies within the band of 95 %."""
+    """Fraction of the times at which the mean over the runs lies within its 95 % band of the χ² distribution."""
     low, high = chi2.ppf([0.025, 0.975], 6 * RUNS) / (6 * RUNS)
     mean = np.asarray(values).mean(axis=0)
     return np.mean((mean > low) & (mean < high))
@@ -136,7 +138,7 @@ def logarithm(system, t, q, u, control):
 
 
 def test_covariance_after_a_large_correction():
-    """It is that of an error at the new estimate: J_r(δ) P J_r(δ)ᵀ, J_r the right Jacobian of SO(3)."""
+    """The covariance is expressed at the new estimate: J_r(δ) P J_r(δ)ᵀ with the right Jacobian J_r of SO(3)."""
     P = np.diag([0.5, 0.8, 0.3, 0.2, 0.4, 0.6])
     sensors = Sensors((logarithm,), jnp.sqrt(jnp.diagonal(jnp.asarray(P))))  # H = 1, K = ½
     first = BODY.space.identity(), jnp.zeros(3)
@@ -156,7 +158,7 @@ def test_covariance_after_a_large_correction():
 
 
 def test_in_a_closed_loop():
-    """From positions alone a filter gives the velocity that the law needs; lanes do the same as one."""
+    """A filter that measures only positions gives the law a velocity that stabilises eight carts."""
     sensors = Sensors((place,), 0.02)
     filter = KalmanFilter(CART, sensors, jnp.zeros(1), jnp.zeros(1), jnp.ones(2), 1e-3)
     law = Sampled(Gains(jnp.array([4.0, 3.0])), T, delay=1, sensors=sensors, estimator=filter)

@@ -1,4 +1,4 @@
-"""Equations along the path on Radau points, against a closed form."""
+"""Equality constraints along the path at Radau points, against a closed form."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,7 @@ class Plane(jaxhamel.System):
 
 
 def along_a_line(t, q, u, control):
-    """One number, which counts as one row."""
+    """f_1 − 2 f_2, a scalar, which is taken as one row."""
     return control(t)[0] - 2.0 * control(t)[1]
 
 
@@ -30,7 +30,7 @@ def arrival(q, u):
 
 
 def test_an_equation_along_the_path_on_radau_points():
-    """½∫|f|² over unit distance along x in unit time is 6, and f_2 = f_1/2 adds a quarter.
+    """½∫|f|² over unit distance along x in unit time is 6; the equation f_2 = f_1/2 adds a quarter.
 
     With f_2 = f_1/2, H = ½ (5/4) f_1² + λ_x v + λ_v f_1 along x: the costates are 5/4 of those of the cart, (−12, −6).
     """
@@ -49,6 +49,6 @@ def test_an_equation_along_the_path_on_radau_points():
     for t in (0.0, 0.3, 0.9):
         force = 6 - 12 * t
         np.testing.assert_allclose(result.control(t), [force, force / 2], atol=1e-6)
-    reason = why_not(result)  # equations along the path bind always
+    reason = why_not(result)  # an equality constraint is always active
     assert reason is not None
     assert reason.startswith("`line` binds; Indirect takes problems without limits")

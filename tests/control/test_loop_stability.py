@@ -1,4 +1,4 @@
-"""`loop_stability`: closed forms of a cart and of a stranger's nonholonomic system, and the reason that it names."""
+"""`loop_stability` against closed forms for a nonholonomic system of the user, and the reason that it names."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxhamel.control import Sampled, loop_stability
 
 
 class Trolley(jaxhamel.System):
-    """A blade q = (angle, x, y) on a trolley that slides along its own axis alone, ẏ_body = 0, pushed by a force."""
+    """A blade q = (angle, x, y) that slides only along its own axis, ẏ_body = 0, driven by a torque and a force."""
 
     mass: jax.Array
     space = jaxhamel.SE2()
@@ -30,7 +30,7 @@ class Trolley(jaxhamel.System):
 
 
 class Gains(eqx.Module):
-    """c = −k (angle, x) − d (turning rate, speed)."""
+    """The feedback law c = −k (angle, x) − d (turning rate, speed)."""
 
     k: jax.Array
     d: jax.Array
@@ -48,7 +48,7 @@ def law(k=4.0, d=3.0):
 
 @pytest.mark.parametrize("given", [Feedback(law()), law()])
 def test_in_continuous_time(given):
-    """Two oscillators λ² + d λ + k = 0, beside a neutral direction, the one across the blade, that no force changes."""
+    """The loop has two oscillators λ² + d λ + k = 0 and a neutral direction across the blade, which no control affects."""
     found = loop_stability(TROLLEY, *AT_REST, given)
     assert found.stable
     np.testing.assert_allclose(found.rate, -1.5, rtol=1e-9)
@@ -56,7 +56,7 @@ def test_in_continuous_time(given):
 
 
 def test_gains_of_the_wrong_sign():
-    """λ² − λ − 8 = 0."""
+    """The growth rate is the positive root of λ² − λ − 8 = 0."""
     found = loop_stability(TROLLEY, *AT_REST, law(-8.0, -1.0))
     np.testing.assert_allclose(found.rate, 0.5 * (1 + 33**0.5), rtol=1e-9)
     assert str(found).startswith(
@@ -81,7 +81,8 @@ def test_an_undamped_loop_is_marginal():
     ],
 )
 def test_the_reason_of_a_digital_loop(k, period, delay, words):
-    """The rate is that of the exact recursion x_{n+1} = E x_n + F c_{n−d} of a double integrator."""
+    """The rate is that of the exact recursion x_{n+1} = E x_n + F c_{n−d} of a double integrator, and the reason names
+    the delay, the period or the gains."""
     found = loop_stability(TROLLEY, *AT_REST, Sampled(law(k), period, delay=delay))
     E, F = np.array([[1, period], [0, 1]]), np.array([0.5 * period**2, period])
     M = np.zeros((2 + delay, 2 + delay))

@@ -1,4 +1,4 @@
-"""Inverses and Cholesky factors of many small matrices at once, against NumPy."""
+"""Inverses and Cholesky factors of batches of small matrices, against NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +20,13 @@ def twice(function):
 
 @pytest.mark.parametrize("at_once", [4, 32])
 def test_inverses(at_once, monkeypatch):
-    """Ten matrices, in groups of which the last is filled, and in one."""
+    """Ten matrices, in padded groups of four and in one group."""
     monkeypatch.setattr(_many_matrices, "MATRICES_AT_ONCE", at_once)
     np.testing.assert_allclose(twice(inverse)(GENERAL), np.linalg.inv(GENERAL), rtol=1e-10)
 
 
 def test_rows_are_exchanged():
-    """Permutations, of which no leading minor but the last is other than zero, and small pivots."""
+    """Inverting permutation matrices with entries of 1e-14 for zeros requires row exchanges."""
     orders = jnp.array([[1, 2, 0], [2, 0, 1], [2, 1, 0], [0, 1, 2]])
     exchanges = jnp.eye(3)[orders] + 1e-14
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Collocation from many starts: a wheel that turns to an angle either way, and with more or fewer turns."""
+"""Collocation from many starts: a wheel reaches an angle in either direction and with different numbers of turns."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,9 +18,10 @@ class Wheel(jaxhamel.System):
 
 
 def test_each_number_of_turns_is_an_optimum(monkeypatch):
-    """½∫ω² in unit time is ½ (2 + 2π k)² to the angle 2; a start with constant ω ends at the nearest of these.
+    """½∫ω² in unit time to the angle 2 has the local optima ½ (2 + 2π k)²; a start with constant ω reaches the nearest
+    one.
 
-    Two searches are side by side on each core, others follow them, and the last one of each core goes on alone.
+    Two searches run in one batch, further ones take the places of finished ones, and the last ones run alone.
     """
     monkeypatch.setattr(_many_starts, "STARTS_AT_ONCE", 2)
     monkeypatch.setattr(_many_starts, "FEW", 2)

@@ -1,4 +1,4 @@
-"""Bad input: one message that names the argument, what it got, what it accepts."""
+"""Bad input is refused in one message with the argument's name, its value and the accepted values."""
 
 import diffrax
 import jax
@@ -186,7 +186,7 @@ def test_nan_in_a_curve_is_found():
 
 
 class Force(control.AbstractCost):
-    """Half the square of the force, without a weight."""
+    """The cost ½ |f|², without a weight."""
 
     def running(self, system, t, q, u, control):
         return control(t)

@@ -1,5 +1,5 @@
-"""The moving horizon: Kalman's filter on a vector space, for every window; consistent on SO(3); the least squares that it
-says; in a closed loop."""
+"""The moving-horizon estimator: equal to Kalman's filter on a vector space for every window, consistent on SO(3), equal
+to SciPy's least squares, and used in a closed loop."""
 
 from functools import partial
 from itertools import pairwise
@@ -41,7 +41,7 @@ from tests.control.test_kalman import (
 
 @pytest.mark.parametrize(("window", "W"), [(1, 0.3), (4, 0.3), (4, 0.0)])
 def test_double_integrator_is_the_textbooks_filter(window, W):
-    """Estimates and covariances, before and after the window is full, without noise in the motion, too."""
+    """Estimates and covariances agree before and after the window is full, and without process noise."""
     rng = np.random.default_rng(0)
     seen, forces = rng.normal(size=(12, 1)), rng.normal(size=12)
     P, W = np.array([[0.5, 0.1], [0.1, 0.8]]), W * np.array([[0.1, 0.03], [0.03, 1.0]])
@@ -66,14 +66,15 @@ def moving_body(P):
 
 
 def test_consistent_on_a_group():
-    """From 90° off: the mean of 200 runs lies within its band of 95 % at most times."""
+    """With an initial error of 90°, the mean over 200 runs lies within its 95 % band at more than 80 % of the times."""
     P = jnp.diag(jnp.array([np.pi / 2] * 3 + [0.05] * 3) ** 2)
     found = normalised_errors(jax.random.key(2), P, jnp.array(np.pi / 2), moving_body, 30)
     assert inside(found[:, 10:]) > 0.8
 
 
 def test_it_is_the_least_squares_that_it_says():
-    """Two samples of a body that is 90° off, a nonlinear problem: the optimum of SciPy, from the same start."""
+    """For two samples of a body that is 90° off, a nonlinear problem, the estimate is the optimum that SciPy finds from
+    the same start."""
     P = np.array([np.pi / 2] * 3 + [0.05] * 3)
     estimator = MovingHorizonEstimator(body_filter(jnp.diag(jnp.asarray(P**2))), 2, 30)
     belief = estimator.filter.start()
@@ -127,7 +128,7 @@ def rate(t, q, u, control):
 
 @partial(jax.jit, compiler_options=QUICK)
 def window_of(angle, rates, spread, drift):
-    """The window of a pendulum within limits after three samples."""
+    """The window of a pendulum with limits on angle and rate, after three samples."""
     start, period = (jnp.array([0.4]), jnp.array([1.0])), jnp.array(T)
     filter = KalmanFilter(PENDULUM, Sensors((place,), 0.1), *start, spread, drift)
     limits = PathLimit(sine, upper=jnp.sin(angle)), PathLimit(rate, -rates, rates)
@@ -143,7 +144,8 @@ def window_of(angle, rates, spread, drift):
 
 @pytest.mark.parametrize(("angle", "rates"), [(0.5, 0.8), (0.5, np.inf), (1.5, 9.0)])
 def test_limits_are_bounded_least_squares(angle, rates):
-    """Of SciPy, whose unknowns are the states themselves: q ≤ angle as a limit of sin q, |u| ≤ rates."""
+    """The estimate agrees with SciPy's bounded least squares in the states, q ≤ angle (given as a limit of sin q) and
+    |u| ≤ rates."""
     window = window_of(angle, rates, SPREAD, DRIFT)
     ahead = jax.jit(
         lambda x: jnp.concatenate(flow(PENDULUM, (x[:1], x[1:]), 0.0, T, None, 1, None)),
@@ -165,14 +167,15 @@ def test_limits_are_bounded_least_squares(angle, rates):
 
 
 def test_what_no_state_can_keep_is_counted():
-    """The angle is known to be 0.4 without error and limited to 0.3: it is 0.1 beyond."""
+    """The angle is known to be exactly 0.4 but limited to 0.3, so the violation is reported and the estimate stays
+    finite."""
     window = window_of(0.3, 9.0, np.zeros(2), np.zeros(2))
     assert window.violation > 0.9 * (np.sin(0.4) - np.sin(0.3))
     assert jnp.all(jnp.isfinite(window.q))
 
 
 def test_in_a_closed_loop():
-    """From positions alone it gives the velocity that the law needs, as the filter does, and lanes do as one."""
+    """The closed loop with this estimator moves as the one with Kalman's filter, from measured positions alone."""
     sensors, start = Sensors((place,), 0.02), jnp.linspace(-1.0, 1.0, 2)[:, None]
     filter = KalmanFilter(CART, sensors, jnp.zeros(1), jnp.zeros(1), jnp.ones(2), 1e-3)
     given = {"delay": 1, "sensors": sensors}

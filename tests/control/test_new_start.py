@@ -1,4 +1,4 @@
-"""A search that makes short steps only starts anew, on a coarse mesh if its own is fine."""
+"""A search that makes only short steps starts again, on a coarse mesh if its own is fine."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +18,7 @@ def rows(steps, violation=1.0):
 
 
 def test_what_counts_as_short_steps_only():
-    """Many in a row, far from feasible points."""
+    """A search restarts after MANY_SHORT consecutive short steps, unless its point is nearly feasible or not finite."""
     assert creeps(rows([1e-3] * MANY_SHORT), TOLERANCE)
     assert not creeps(rows([1e-3] * (MANY_SHORT - 1)), TOLERANCE)
     assert not creeps(rows([1e-3] * (MANY_SHORT - 1) + [0.5]), TOLERANCE)
@@ -27,7 +27,8 @@ def test_what_counts_as_short_steps_only():
 
 
 def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
-    """As if the first piece of the search had made short steps only. The limit x ≤ 1.5 does not bind."""
+    """If the first part of the search counts as short steps, it restarts with two intervals and ends with four. The
+    limit x ≤ 1.5 is inactive."""
     monkeypatch.setattr(_new_start, "COARSE", 2)
     calls = iter([True])
     monkeypatch.setattr(_collocation_search, "creeps", lambda *_: next(calls, False))

@@ -1,4 +1,4 @@
-"""Normal numbers of the sensors: the generator's published vectors, its logarithm, the distribution."""
+"""Normal random numbers of the sensors: the generator's published test vectors, its logarithm, the distribution."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from jaxhamel.control._loop._periods._noise import (
 
 
 def test_published_vectors():
-    """Those of Random123 for Threefry-2x32 with 20 rounds: (counter, key) → bits."""
+    """Bits of Threefry-2x32 with 20 rounds for three pairs (counter, key), as published with Random123."""
     vectors = [
         ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
         ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
@@ -30,7 +30,7 @@ def test_published_vectors():
 
 @pytest.mark.parametrize(("dtype", "error"), [(jnp.float64, 1e-15), (jnp.float32, 4e-7)])
 def test_logarithms(dtype, error):
-    """−2 ln u at the ends, at powers of two and between them."""
+    """−2 ln u at the smallest and largest u, at powers of two and at random values."""
     ends = [0, 1, 2, 3, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1]
     rng = np.random.default_rng(0)
     bits = np.concatenate([ends, *(rng.integers(2**k, size=50) for k in range(1, 33))])
@@ -42,7 +42,8 @@ def test_logarithms(dtype, error):
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_distribution(dtype):
-    """N(0, 1), by Kolmogorov and Smirnov; no correlation between trajectories, samples and the numbers of a pair."""
+    """The numbers are N(0, 1) by the Kolmogorov–Smirnov test and uncorrelated between trajectories, samples and the
+    entries of a draw."""
     of = partial(normal_numbers, count=3, dtype=dtype)
     at = jax.jit(jax.vmap(jax.vmap(of, (None, 0)), (0, None)))
     keys = jax.random.bits(jax.random.key(5), (2, 2), jnp.uint32)

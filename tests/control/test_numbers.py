@@ -1,4 +1,4 @@
-"""Numbers of a result and of its certificate against closed forms."""
+"""Numbers in results and certificates, against closed forms."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,8 @@ from jaxhamel.control._result import _tracking_numbers
 
 
 def test_numbers_of_a_circle():
-    """Radius R, error (3, 4)·t: size 2 R, a polygon of N sides, RMS 5/√3 over [0, 1] up to the trapezoidal rule."""
+    """A circle of radius R has the size 2 R and the length of a polygon with N sides; the error (3, 4)·t over [0, 1]
+    has the RMS 5/√3 up to the trapezoidal rule."""
     N, R = 400, 0.3
     ts = np.linspace(0.0, 1.0, N + 1)
     angle = 2 * np.pi * ts
@@ -29,7 +30,8 @@ def test_numbers_of_a_circle():
 
 @pytest.mark.parametrize(("dtype", "dependent"), [(np.float64, 1e-11), (np.float32, 1e-5)])
 def test_rank_of_constraints_in_both_precisions(dtype, dependent):
-    """Two rows at an angle φ have the singular values √(1 ± cos φ): independent for φ = 0.05, but not at rounding errors."""
+    """Two unit rows at an angle φ have the singular values √(1 ± cos φ). They count as independent for φ = 0.05, and as
+    dependent for φ of rounding errors."""
     rows = lambda angle: np.array([[1, 0, 0], [np.cos(angle), np.sin(angle), 0]], dtype)
     for angle, independent in ((0.05, True), (dependent, False)):
         basis, unique = _null_space(rows(angle))
@@ -41,12 +43,13 @@ def test_rank_of_constraints_in_both_precisions(dtype, dependent):
     ("known", "kind"), [(1e-4, "minimum, not isolated"), (1e-7, "not a minimum")]
 )
 def test_costs_are_equal_within_what_the_tolerance_leaves_open(known, kind):
-    """Searches from both sides that end at other points, with costs that differ by 3e-5."""
+    """Searches from both sides end at other points with costs that differ by up to 2.6e-5. With a cost error of 1e-4
+    the point is a minimum that is not isolated; with 1e-7 it is no minimum."""
     assert _kind_of_point([(1.8e-5, 1.2), (-2.6e-5, 0.6)], known, known) == kind
 
 
 def test_rounding_errors_are_no_open_multipliers(monkeypatch):
-    """Limits that depend on one another leave the conditions' multipliers closed: the derivatives stay what they are."""
+    """If the multipliers of the conditions vary only by rounding errors, the derivatives are returned unchanged."""
     closed = SimpleNamespace(conditions=np.full((2, 2), 1e-16))
     monkeypatch.setattr(_contradictions, "open_multipliers", lambda *_: closed)
     by: Any = object()
@@ -56,7 +59,8 @@ def test_rounding_errors_are_no_open_multipliers(monkeypatch):
 
 
 def test_no_derivative_where_the_minima_of_a_family_differ():
-    """|x| of the nearest point on a circle about 0, from 0: by the radius it is 1 at all of them, by 0's place it is −x."""
+    """The point nearest to 0 on a circle about 0 is not unique: |x| has the derivative 1 by the radius at each of them,
+    but −x by the centre, which differs."""
     at = lambda angle: {"radius": jnp.ones(()), "place": -jnp.array([np.cos(angle), np.sin(angle)])}
     found = without_kinks(at(0.3), at(0.4))
     np.testing.assert_array_equal(found["radius"], 1.0)

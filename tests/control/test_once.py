@@ -1,4 +1,4 @@
-"""Programs whose equal operations are merged before they are differentiated."""
+"""Merging equal operations of a program before it is differentiated."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ Q = jnp.array([0.1, 0.7, -0.5, 0.5])
 
 
 def several_turns(q):
-    """R e₁ · R R e₂, with R computed three times, twice of them inside of jitted functions."""
+    """R e₁ · R R e₂, where R is computed three times, two of them inside jitted functions."""
     turned = jax.jit(lambda q, x: quaternion_matrix(q) @ x)
     return jnp.dot(quaternion_matrix(q)[:, 0], turned(q, turned(q, jnp.array([0.0, 1.0, 0.0]))))
 
@@ -21,7 +21,7 @@ def count(function, *given):
 
 
 def test_equal_operations_are_done_once():
-    """As many equations as with R given from outside and one computation of it."""
+    """The merged program has no more equations than one that computes R once."""
 
     def by_hand(q):
         R = quaternion_matrix(q)
@@ -40,7 +40,8 @@ def test_values_and_derivatives_stay():
 
 
 def test_values_from_outside_and_literals():
-    """Arrays of the enclosing trace, results without operations, and constants that differ in type or sign of zero."""
+    """The merged program keeps arrays of the enclosing trace, results without operations, and constants that differ
+    only in type or sign of zero."""
 
     def made(scale):
         def function(x):
@@ -61,7 +62,7 @@ def test_values_from_outside_and_literals():
 
 
 def test_functions_with_derivatives_of_their_own():
-    """Two calls of one function with a rule of its own are one, and the rule is used."""
+    """Two calls of one `custom_jvp` function are merged, and its own derivative rule is used."""
 
     @jax.custom_jvp
     def tripled(x):
@@ -75,7 +76,7 @@ def test_functions_with_derivatives_of_their_own():
 
 
 def test_rules_that_differ_are_kept_apart():
-    """Functions of equal values: two with equal rules, one with another, two with an array in their rules."""
+    """Of five functions with equal values, only the two with equal derivative rules are merged."""
 
     def made(rule):
         function = jax.custom_jvp(lambda x: 2.0 * x)

@@ -1,4 +1,4 @@
-"""Every method on problems whose optimum is known; gradients against Richardson's extrapolation."""
+"""Each method on problems with a known optimum; gradients against Richardson's extrapolation."""
 
 import equinox as eqx
 import jax
@@ -35,7 +35,7 @@ def test_multiple_shooting_finds_the_least_energy():
 
 
 def test_gradient_descent_by_any_optax_optimiser():
-    """Its step is one program: a state that is weakly typed at first had it compiled twice."""
+    """The step is compiled once, although optax begins with a weakly typed state."""
     before = compilations(_descend)
     method = control.GradientDescent(
         optax.lbfgs(),
@@ -92,7 +92,7 @@ def test_fourier_series_under_limits_as_control():
     problem = least_energy(curve=control.Limited(series, [-9.0], [9.0]))
     result = control.solve(problem, control.MultipleShooting(cost_tolerance=1e-8))
     assert result.converged
-    assert 6.0 < result.cost < 6.1  # the limits and four harmonics cost little
+    assert 6.0 < result.cost < 6.1  # the limits and only four harmonics cost less than 2 %
     np.testing.assert_allclose(result.trajectory.q_end, [1.0], atol=1e-8)
 
 
@@ -110,7 +110,7 @@ def test_rail_limits_are_soft_walls():
     )
     result = control.solve(problem)
     force = jax.vmap(result.control)(jnp.linspace(0, 1, 101))
-    assert 2.9 < np.max(np.abs(force)) < 3.2  # without walls it is 4.2
+    assert 2.9 < np.max(np.abs(force)) < 3.2  # without the walls the maximum is 4.2
     np.testing.assert_allclose(result.trajectory.q_end, [0.7], atol=2e-3)
 
 
@@ -130,7 +130,7 @@ def test_gradient_of_the_cost_by_three_routes():
 
 
 class Quadratic(eqx.Module):
-    """The model of r(z) and d(z) around any point, by autodiff."""
+    """Quadratic model of residuals r(x) and conditions d(x) about any point, by autodiff."""
 
     def residual(self, x):
         return jnp.stack([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]])
@@ -168,7 +168,7 @@ def test_levenberg_marquardt_on_rosenbrock_on_an_ellipse():
 
 
 class Valley(eqx.Module):
-    """√(1 + x²) on y = 0: full Newton steps from |x| > 1 go further away each time, x ↦ −x³."""
+    """The cost √(1 + x²) on the line y = 0, where full Newton steps x ↦ −x³ diverge from |x| > 1."""
 
     def conditions(self, x):
         return x[1:]
@@ -193,8 +193,8 @@ def test_levenberg_marquardt_refuses_steps_that_lead_up_until_they_are_short():
         costs.append(float(iterate.model.cost))
         accepted.append(bool(iterate.accepted))
     assert np.all(np.diff(costs) <= 0)
-    refused = accepted[1:].index(True)  # the first is the start
-    assert 3 < refused < 9  # the damping is raised faster each time, from 1e-6
+    refused = accepted[1:].index(True)  # the first entry is the start
+    assert 3 < refused < 9  # the damping, at first 1e-6, rises faster with each refused step
     np.testing.assert_allclose(iterate.point, 0.0, atol=1e-6)
 
 

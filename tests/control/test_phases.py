@@ -1,4 +1,4 @@
-"""Phases joined one after the other, and differential equations as systems, against closed forms."""
+"""Problems of several phases, and ordinary differential equations as systems, against closed forms."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,14 +11,14 @@ from tests.control.cart import least_energy
 
 
 class Price(eqx.Module):
-    """18 t."""
+    """The cost 18 t of the end time t."""
 
     def __call__(self, t, q, u, control):
         return 18.0 * t
 
 
 def reversed_cart(t, y, c):
-    """The cart with the state (velocity, place)."""
+    """The cart with the state (velocity, position)."""
     return jnp.stack([c[0], y[0]])
 
 
@@ -27,7 +27,8 @@ def same_motion(q, u, y, none):
 
 
 def two_phases(place, **changes):
-    """From rest at 0 to rest at 1 by way of `place`, with least ½∫f² + 18 T; the second phase has another state."""
+    """The motion from rest at 0 to rest at 1 through `place` with the least ½∫f² + 18 T; the second phase uses
+    (velocity, position)."""
     times = control.FreeEndTime(0.05, 3.0)
     ts = jnp.array([0.0, 0.7])
     via = control.StateAtEnd(q=place)
@@ -41,7 +42,8 @@ def two_phases(place, **changes):
 
 
 def test_two_phases_with_free_times_and_other_coordinates():
-    """J = 6/T³ + 18 T is least at T = 1, where x = 3 t² − 2 t³ passes the place by itself: J = 24."""
+    """J = 6/T³ + 18 T is least at T = 1: J = 24. The place lies on the optimal x = 3 t² − 2 t³, so it does not change
+    the optimum."""
     for t in (0.3, 0.55):
         place = jnp.array([3 * t**2 - 2 * t**3])
         result = control.solve(two_phases(place), control.Collocation(intervals=3, degree=3))

@@ -11,13 +11,13 @@ KEY = jax.random.PRNGKey(3)
 
 
 def value_and_cost(at, y):
-    """A swing-like function of (angle, rate, torque): its rate and a limit, and a cost."""
+    """Rates and limit of a pendulum-like system in (angle, rate, torque), and a cost."""
     rate = jnp.stack([y[1], -jnp.sin(y[0]) / (1.0 + at * y[0] ** 2) + y[2]])
     return jnp.append(rate, y[2] * y[1]), at * y[2] ** 2 * jnp.exp(y[0])
 
 
 def test_they_are_those_of_each_point(monkeypatch):
-    """The same as JAX's derivatives, point by point."""
+    """Values, first and second derivatives equal JAX's at each point."""
     monkeypatch.setattr(_point_derivatives, "SHORTEST", 0)
     at = jnp.linspace(0.5, 1.5, 24)
     y, multiplier = jax.random.normal(KEY, (2, 24, 3))
@@ -37,7 +37,7 @@ def test_they_are_those_of_each_point(monkeypatch):
 
 
 def test_operations_without_a_rule_are_left_to_arrays(monkeypatch):
-    """Eigenvalues cannot be written out."""
+    """Lanes have no rule for eigenvalues, so `derivatives_in_lanes` returns None."""
     monkeypatch.setattr(_point_derivatives, "SHORTEST", 0)
 
     def with_eigenvalues(at, y):
@@ -50,7 +50,7 @@ def test_operations_without_a_rule_are_left_to_arrays(monkeypatch):
 
 
 def test_short_programs_have_all_directions_in_a_lane():
-    """The function above is short."""
+    """A short program is left to the variant with all directions in one lane: `derivatives_in_lanes` returns None."""
     y = jnp.ones((24, 3))
     jax.eval_shape(lambda y: _is_none(derivatives_in_lanes(value_and_cost, jnp.ones(24), y, y)), y)
 

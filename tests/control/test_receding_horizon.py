@@ -1,5 +1,5 @@
-"""Receding horizons: the linear–quadratic regulator of Riccati's equation, least squares within bounds, counted outcomes,
-deadlines on the clock, messages; and laws with memory."""
+"""Receding horizons against Riccati's equation and bounded least squares; counted outcomes, deadlines on the clock,
+error messages; laws with memory."""
 
 import threading
 from typing import NamedTuple
@@ -19,13 +19,13 @@ from tests.control.cart import Cart
 PERIOD, INTERVALS, SAMPLES = 0.1, 16, 16
 LIMIT, SLOWEST, R, LATE = 0.5, -0.25, 0.2, 7
 START = np.array([0.8, 0.3])
-# the cart under a force that is held, and the middle of the period, where the midpoint rule takes the cost
+# the cart under a constant force over a period; at the middle of the period the midpoint rule evaluates the cost
 A, B = np.array([[1.0, PERIOD], [0.0, 1.0]]), np.array([[0.5 * PERIOD**2], [PERIOD]])
 MIDDLE = 0.5 * (np.eye(2) + A), 0.5 * B
 
 
 def riccati():
-    """P and K of the infinite horizon."""
+    """Cost matrix P and gain K of the regulator with an infinite horizon."""
     C, D = MIDDLE
     cost = PERIOD * C.T @ C, PERIOD * (D.T @ D + R * np.eye(1)), PERIOD * C.T @ D
     P = solve_discrete_are(A, B, *cost[:2], s=cost[2])
@@ -33,7 +33,7 @@ def riccati():
 
 
 def bounded_commands(state):
-    """Least squares within bounds: the commands of the whole horizon from a state, with P at the end."""
+    """All commands of a horizon from a given state by bounded least squares, with the final cost matrix P."""
     C, D = MIDDLE
     by_commands, rows, right = np.zeros((2, INTERVALS)), [], []
     for k in range(INTERVALS):
@@ -69,8 +69,8 @@ SPEED = PathLimit(lambda t, q, u, c: u, SLOWEST, name="speed")
 
 @pytest.fixture(scope="module")
 def found():
-    """Five loops in one program: without limits; with limits; with a cart 30 % heavier than the model; with no plan that
-    is accepted; with a limit of the speed, too. The plan of the sample at 0.7 s is late in all of them."""
+    """Five loops in one program: no limits; a force limit; the same with a cart 30 % heavier than the model; the same
+    with all plans rejected; limits of force and speed. The plan for the sample at 0.7 s is late in all of them."""
     law = RecedingHorizon(
         problem(FORCE, SPEED), PERIOD, intervals=INTERVALS, degree=1, iterations=12, barrier=1e-9,
         late=lambda t: jnp.abs(t - LATE * PERIOD) < 0.01,
@@ -89,7 +89,8 @@ def found():
 
 
 def test_without_limits_it_is_the_linear_quadratic_regulator(found):
-    """Its gain is that of Riccati's equation, and a plan that is late is the same plan."""
+    """The commands are −K x with Riccati's gain. A late plan changes nothing, since the previous plan continues
+    optimally."""
     _, K = riccati()
     state, wanted = START, []
     for _ in range(SAMPLES):
@@ -100,10 +101,10 @@ def test_without_limits_it_is_the_linear_quadratic_regulator(found):
 
 
 def test_limits_are_kept(found):
-    """The commands are those of least squares within bounds, from each state of a heavier cart, too."""
+    """The commands are those of bounded least squares from each state, also for a cart heavier than the model."""
     commands = np.asarray(found.control.commands)[..., 0]
     wanted = bounded_commands(START)
-    assert np.sum(np.abs(wanted) > 0.999 * LIMIT) > 3  # the limit matters
+    assert np.sum(np.abs(wanted) > 0.999 * LIMIT) > 3  # the limit is active in several periods
     np.testing.assert_allclose(commands[1], wanted, atol=1e-5)
     assert np.abs(commands[1:3]).max() < LIMIT
     state, plan = START, wanted
@@ -115,7 +116,7 @@ def test_limits_are_kept(found):
 
 
 def planned(state):
-    """SciPy's commands of a horizon with bounds of the force and of the speed in the middles."""
+    """Commands of a horizon by SciPy, with bounds on the force and on the speed at the middle of each period."""
     C, D = MIDDLE
     by_commands, rows = np.zeros((2, INTERVALS)), []
     for command in np.eye(INTERVALS)[:, None]:
@@ -134,7 +135,7 @@ def planned(state):
 
 
 def test_limits_of_force_and_speed_bind_on_the_way(found):
-    """Both are kept; the commands are those of SciPy's quadratic programme from the states on the way."""
+    """Both limits become active and hold; the commands are those of SciPy's quadratic program from every third state."""
     commands = np.asarray(found.control.commands)[4, :, 0]
     states = np.concatenate([found.q, found.u], 2)[4]
     middle = 0.5 * (states[1:, 1] + states[:-1, 1])
@@ -159,7 +160,7 @@ class Answers(NamedTuple):
 
 
 class Slow(eqx.Module):
-    """The third step waits for an event."""
+    """A law whose third step waits for an event."""
 
     event: threading.Event = eqx.field(static=True)
 
@@ -183,7 +184,8 @@ class Slow(eqx.Module):
 
 
 def test_deadline():
-    """A step that is late is answered by the plan before and counted, and its own plan is used when it is ready."""
+    """A step that misses its deadline is counted and answered from the previous plan; its own plan is used once it is
+    ready."""
     event, state = threading.Event(), (jnp.array([0.25]), jnp.zeros(0))
     loop = OnTime(Slow(event), deadline=1.0)
     loop.prepare(0.0, *state)
@@ -198,7 +200,7 @@ def test_deadline():
 
 
 class Integrating(eqx.Module):
-    """−k x − ℓ Σ x T."""
+    """The law −k x − d v − ℓ Σ x T with an integral term."""
 
     gains: jax.Array
 
@@ -211,7 +213,7 @@ class Integrating(eqx.Module):
 
 
 def test_a_law_with_memory():
-    """An integral term in lanes is the recursion by hand."""
+    """Laws with an integral term, run in lanes, follow the recursion by hand."""
     gains = np.array([[3.0, 2.0, 0.5], [4.0, 3.0, 1.0]])
     laws = jax.vmap(lambda g: Sampled(Integrating(g), PERIOD))(jnp.asarray(gains))
     cart = Cart(jnp.array(1.0))
@@ -228,12 +230,13 @@ def test_a_law_with_memory():
 
 
 def test_multipliers_of_a_loop():
-    """Those of the matrix by hand, with an integral term and one period of delay: ẍ = c, c = −a x − b v − ℓ Σ x T."""
+    """The multipliers of ẍ = c, c = −a x − b v − ℓ Σ x T with one period of delay are the eigenvalues of the matrix by
+    hand."""
     a, b, c = 3.0, 2.0, 0.5
     found = control.loop_multipliers(
         Cart(jnp.array(1.0)), np.zeros(1), np.zeros(1), Sampled(Integrating(np.array([a, b, c])), PERIOD, delay=1)
     )  # fmt: skip
-    M = np.zeros((4, 4))  # of x, v, the last command, which waits for one period, the sum
+    M = np.zeros((4, 4))  # maps (x, v, delayed command, sum) over one period
     M[:2, :2], M[:2, 2:3] = A, B
     M[2] = [-a - c * PERIOD, -b, 0.0, -c]
     M[3] = [PERIOD, 0.0, 0.0, 1.0]
@@ -282,7 +285,7 @@ def test_messages(call, kind, words):
 
 
 def test_timing_is_that_of_the_controller():
-    """A horizon's period and delay are those of the `Sampled` that it is given to."""
+    """A law with a period or delay of its own is refused by a `Sampled` with another."""
     law = eqx.tree_at(lambda x: x.gains, ONE, jnp.ones(3))
     object.__setattr__(law, "period", jnp.array(0.2))
     with pytest.raises(ValueError, match=r"`period` is 0.1 and that of the Integrating 0.2; both"):

@@ -1,4 +1,4 @@
-"""Mesh refinement, against a problem with boundary layers."""
+"""Mesh refinement on a problem with boundary layers."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxhamel.control._refinement import evenly_spread, expected_error
 
 
 class Damped(jaxhamel.System):
-    """v̇ = f − k v."""
+    """A unit mass with damping: v̇ = f − k v."""
 
     damping: jax.Array
     space = jaxhamel.Euclidean(1)
@@ -28,7 +28,8 @@ def speed(t, q, u, control):
 
 
 def test_layers_at_both_ends_are_resolved():
-    """½∫ v² + f² over a long time, v = 1 at both ends, has the layers exp(∓ω t), ω² = k² + 1, and J = ω (to e^{−ωT})."""
+    """½∫ v² + f² over a long time with v = 1 at both ends has the layers exp(∓ω t), ω² = k² + 1, and J = ω up to
+    e^{−ωT}."""
     problem = control.ControlProblem(
         Damped(jnp.array(3.0)), jnp.zeros(1), jnp.ones(1), jnp.array([0.0, T]), lambda t: jnp.zeros(1),
         (control.ControlEnergy(), control.Running(speed)), (control.StateAtEnd(u=jnp.ones(1)),),
@@ -55,7 +56,7 @@ def error_at_nodes(result):
 
 
 def test_a_mesh_spreads_the_error_evenly():
-    """ε_i ∝ ρ_i h_i^4 of a density of errors ρ: the new mesh has equal ones."""
+    """With errors ε_i ∝ ρ_i h_i^4 of a given density ρ, the new mesh has equal errors in all intervals."""
     shares = np.linspace(0.0, 1.0, 401)
     rho = lambda s: np.exp(4.0 * s)
     errors = rho(0.5 * (shares[1:] + shares[:-1])) * np.diff(shares) ** 4

@@ -1,4 +1,4 @@
-"""The region in which a controller holds, of an unstable mode: z' = z + b c with |c| ≤ 1 is held from |z| < b."""
+"""The region in which a controller holds an unstable mode: z' = z + b c with |c| ≤ 1 can be held from |z| < b."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxhamel.viz import region_figure
 
 
 class Repelled(jaxhamel.System):
-    """v' = x + b c, pushed away from x = 0; z = x + v grows, and x' = z − x follows it."""
+    """A mass pushed away from x = 0, v' = x + b c. Its mode z = x + v grows, and x' = z − x follows z."""
 
     strength: jax.Array
     space = jaxhamel.Euclidean(1)
@@ -32,7 +32,10 @@ class Push(eqx.Module):
 
 SYSTEM, ZERO = Repelled(jnp.array(1.0)), jnp.zeros(1)
 LOOP = Sampled(Push(), 0.05, lower=-1.0, upper=1.0)
-X, V = np.linspace(-2.1, 2.0, 24), np.linspace(-1.7, 1.9, 25)  # none on the boundary |x + v| = 1
+X, V = (
+    np.linspace(-2.1, 2.0, 24),
+    np.linspace(-1.7, 1.9, 25),
+)  # no point lies on the boundary |x + v| = 1
 STATES = (jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
 GRID = {"along": STATES, "values": (X, V)}
 
@@ -42,7 +45,7 @@ def found(**changes):
 
 
 def test_a_known_strip_and_its_picture(monkeypatch):
-    """|x + v| < 1, in one part and in several; the picture has the same cells."""
+    """The region is |x + v| < 1, computed in one batch or in several, and the figure shows the same cells."""
     result = found()
     inside = np.abs(X[:, None] + V) < 1
     np.testing.assert_array_equal(result.held, inside)
@@ -56,7 +59,7 @@ def test_a_known_strip_and_its_picture(monkeypatch):
 
 
 def test_start_against_parameter():
-    """|v| < b from x = 0; the strength b is one of the system's numbers."""
+    """From x = 0 the controller holds |v| < b, where b is a parameter of the system."""
     strengths = np.linspace(0.47, 1.57, 12)
     along = STATES[1], lambda system, controller: system.strength
     result = found(along=along, values=(V, strengths))
@@ -64,7 +67,7 @@ def test_start_against_parameter():
 
 
 def test_a_condition_of_ones_own():
-    """Held where |v| stays below 1: fewer starts; the compiled program of the motions is used again."""
+    """With the user's condition |v| < 1 fewer starts are held; a single simulation of one of them agrees."""
     mild = found(held=lambda ts, q, u: jnp.all(jnp.abs(u) < 1))
     assert not np.any(mild.held & ~found().held)
     some = closed_loop(SYSTEM, jnp.array([X[9]]), jnp.array([V[15]]), LOOP, 400)

@@ -1,4 +1,5 @@
-"""The steps of the regularisation (Wächter and Biegler 2006, section 3.1), and the shapes with which the loops begin."""
+"""The sequence of regularisations (Wächter and Biegler 2006, section 3.1), and the shapes of the initial values of
+loops."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,7 @@ from tests.control.cart import least_energy
 
 
 def tried(last, floor=0.0, count=3):
-    """The regularisations after the first attempt."""
+    """The regularisations tried after the first attempt fails."""
     numbers = [jnp.asarray(x) for x in (floor, last, floor)]
     found = []
     for _ in range(count):
@@ -46,7 +47,7 @@ def test_regularisation_goes_on_from_a_third_of_the_last_one():
 
 
 def test_shortened_steps_are_damped_and_long_ones_set_free():
-    """A step of which the filter leaves less than a tenth, one of which it leaves some, and whole ones."""
+    """Damping rises after a step cut below a tenth, stays after a step cut to 0.3 and falls after a full step."""
     after = lambda *given: float(damping_after(*map(jnp.asarray, given)))
     assert after(0.0, 0.0, 0.09) == 8 * LEAST_SHIFT
     assert after(0.0, 0.5, 0.09) == 4.0
@@ -56,8 +57,8 @@ def test_shortened_steps_are_damped_and_long_ones_set_free():
 
 
 def test_dependent_conditions_in_single_precision():
-    """The third of three conditions is the sum of the others: in single precision, too, rounding gives none a multiplier
-    of hundreds, as a weight of 1e5 on the conditions did."""
+    """The third of three conditions is the sum of the others. In single precision all multipliers stay below 20; a
+    weight of 1e5 on the conditions gave multipliers of hundreds by rounding."""
     d, c, N, rng = 3, 2, 3, np.random.default_rng(0)
     D = np.zeros((N, 3, d + c))
     D[-1, :2] = rng.normal(size=(2, d + c))
@@ -84,7 +85,8 @@ def test_dependent_conditions_in_single_precision():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_multipliers_of_limits_that_hardly_give_are_found_soon(dtype):
-    """g o = −e with g = 1e-3: each iteration takes ε / (ε + g²) of a multiplier's error away from the first one's."""
+    """The multiplier m of g o = −e with g = 1e-3 tends to e/g². Each iteration multiplies its error by ε / (ε + g²), so
+    16 are enough."""
     epsilon, g, e, m = proximity(dtype), 1e-3, 1e-3, 0.0
     for _ in range(16):
         m = (m + e / epsilon) / (1 + g * g / epsilon)
@@ -92,7 +94,8 @@ def test_multipliers_of_limits_that_hardly_give_are_found_soon(dtype):
 
 
 def test_contradicting_linearisation_moves_nothing_far():
-    """ẋ = c² from 0 to 1, begun at c = 1e-12: the linearised equations ask for δc = 5e11, whose shortest step is 1e3."""
+    """For ẋ = c² from 0 to 1 with the guess c = 1e-12, the linearised equations require δc = 5e11. Regularisation keeps
+    cost and violation small."""
     problem = control.ControlProblem(
         jaxhamel.ODE(lambda t, y, c: c**2, 1), q0=jnp.zeros(1), u0=jnp.zeros(0), ts=jnp.array([0.0, 1.0]),
         curve=lambda t: jnp.full(1, 1e-12), costs=(control.ControlEnergy(),),

@@ -1,4 +1,5 @@
-"""The stages' linear equations block by block, against NumPy's solution of the whole, and the blocks of known systems."""
+"""Block-by-block solution of the stages' linear equations against NumPy's solution of the whole system, and the blocks
+of known systems."""
 
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_blocks_give_the_solutions_of_the_whole():
 
 
 def blocks(rate, size: int) -> tuple[StageBlock, ...]:
-    """Those of ẏ = rate(t, y, control)."""
+    """Blocks of the stage equations of ẏ = rate(t, y, control)."""
     dtype = jnp.zeros(()).dtype
     ts, y, none = jnp.linspace(0.0, 1.0, 3), jnp.zeros(size), jnp.zeros(0, dtype)
     problem = control.ControlProblem(
@@ -75,7 +76,8 @@ def blocks(rate, size: int) -> tuple[StageBlock, ...]:
 
 
 def test_blocks_of_a_pendulum_on_a_driven_cart():
-    """The speed is prescribed, the place its integral; angle and rate depend on each other, time and speed."""
+    """The control prescribes the speed, and the position is its integral. Angle and rate depend on each other, on time
+    and on the speed."""
 
     def rate(t, y, c):
         place, angle, spin, speed = y
@@ -89,14 +91,16 @@ def test_blocks_of_a_pendulum_on_a_driven_cart():
 
 
 def test_a_coordinate_that_follows_a_block_comes_after_it():
-    """An angle whose rate is that of a damped motor: it reads the block, and is not of it."""
+    """The angle of a motor depends on its speed, which does not depend on the angle: the angle is solved after the
+    block."""
     found = blocks(lambda t, y, c: jnp.stack([y[2], y[2] + c[0], y[1]]), 3)
     assert found == (StageBlock((1, 2), (), True), StageBlock((0,), (2,), False))
 
 
 @pytest.mark.parametrize("hidden", [True, False])
 def test_equations_that_cannot_be_read_are_one_block(hidden):
-    """A loop that ends on a computed condition has no rule; a coordinate beside it is separate without it."""
+    """A `while_loop` hides the dependencies, so all coordinates form one block; without it the coordinates are
+    separate."""
 
     def rate(t, y, c):
         more = lambda x: 2.0 * x

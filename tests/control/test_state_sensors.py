@@ -1,4 +1,5 @@
-"""Sensors of the whole state: errors in exponential coordinates, resolution, in the loop; plans from results; messages."""
+"""Sensors of the whole state: errors in exponential coordinates, resolution, use in a loop; plans from results; error
+messages."""
 
 from types import SimpleNamespace
 
@@ -31,7 +32,7 @@ def test_error_in_exponential_coordinates():
 
 
 def test_resolution():
-    """Coordinates are multiples of it and at most half of it away; 0 leaves them as they are."""
+    """Measured coordinates are the nearest multiples of the resolution; a resolution of 0 leaves them unchanged."""
     size = jnp.array([0.17, 0.0, 0.3, 0.12, 0.0, 0.15])
     q, u = StateSensors(resolution=size)(BODY, 0.0, Q, U, None, jnp.zeros(6))
     origin = BODY.space.identity()
@@ -45,7 +46,8 @@ def test_resolution():
 
 
 def test_in_the_loop():
-    """Noise of the sensors alone moves a cart at rest: the first commands are −K (bias + noise ξ)."""
+    """For a cart at rest the first commands are −K (bias + noise ξ); their mean and standard deviation over 400
+    trajectories agree."""
     gains = jnp.array([4.0, 2.0])
     of_all = jnp.array([[0.5, -0.2]] * 400)
     sensors = eqx.tree_at(lambda s: s.bias, StateSensors(jnp.array([0.3, 0.1])), of_all)
@@ -68,14 +70,14 @@ def test_in_the_loop():
 
 
 class Swing(eqx.Module):
-    """θ(t) of two masses."""
+    """The angles θ(t) of two masses."""
 
     def __call__(self, t):
         return -jnp.pi / 2 + jnp.stack([0.3 * jnp.sin(2 * t), 0.2 * jnp.sin(3 * t)])
 
 
 def test_plan_of_a_result_with_moving_parts():
-    """θ, θ̇ and θ̈ are the curve's; driven by θ̈ the system repeats the motion of the result."""
+    """The plan has the curve's θ, θ̇ and θ̈; driven by θ̈, the system repeats the motion of the result."""
     ball = two_mass_ball()
     q0, u0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2)), jnp.zeros(3)
     ts = jnp.linspace(0.0, 0.5, 6)

@@ -16,7 +16,7 @@ DESCENT = optax.sgd(0.1)
 
 
 def noisy(policy, key):
-    """½ |p|² + p·ξ: its expected gradient is p."""
+    """The loss ½ |p|² + p·ξ, whose expected gradient is p."""
     return 0.5 * jnp.sum(policy**2) + policy @ jax.random.normal(key, (2,))
 
 
@@ -28,7 +28,7 @@ def exact(updates):
 
 
 def test_steps_are_those_of_the_optimiser():
-    """p ← p − η (p + ξ_k), with a key of its own in each update."""
+    """The update is p ← p − η (p + ξ_k), with a new key for each update."""
     seen = []
     found = train(noisy, START, 12, key=KEY, optimiser=DESCENT, progress=seen.append)
     assert [(x.iteration, x.cost) for x in seen] == list(enumerate(found.losses, 1))
@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_optimiser():
 
 
 def test_an_interrupted_training_goes_on(tmp_path, monkeypatch):
-    """Its file has the state so far; the end is that of a training without interruption."""
+    """Training resumed from its checkpoint ends exactly as uninterrupted training; unsuitable files are refused."""
     file, update, done = tmp_path / "training.npz", _train._update, []
 
     def interrupted(*given):
@@ -69,7 +69,7 @@ def test_an_interrupted_training_goes_on(tmp_path, monkeypatch):
 
 
 def root(policy, key):
-    """Its slope is infinite at 0."""
+    """A loss whose slope is infinite at 0."""
     return jnp.sum(jnp.sqrt(jnp.maximum(policy, 0.0)))
 
 
@@ -88,7 +88,7 @@ class Policy(eqx.Module):
 
 
 def cost(policy, key):
-    """Of eight carts, whose initial positions are drawn."""
+    """Mean of x² + v² over the motions of eight carts with random initial positions."""
     start = jax.random.normal(key, (8, 1))
     found = closed_loop(
         Cart(jnp.array(1.0)), start, jnp.zeros(1), Sampled(policy, 0.1), 20, steps=1, in_axes=(None, 0, None, None)

@@ -1,4 +1,4 @@
-"""Motions on which small changes of the control or the state grow beyond rounding until the end."""
+"""Motions on which small changes of the control or the state grow beyond rounding error before the end."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ from jaxhamel.control._methods._method import AbstractMethod
 
 
 class Growing(eqx.Module):
-    """y'' = k² y + c."""
+    """The unstable system y'' = k² y + c."""
 
     k: float
 
@@ -29,7 +29,7 @@ class Growing(eqx.Module):
 
 
 def examined(k, weight):
-    """Of ½ ∫ c² + w y² dt from rest at 0 to rest at 1 in 6 s, at the first iterate, and the same at all."""
+    """Second-order test of ½ ∫ c² + w y² dt, from rest at 0 to rest at 1 in 6 s, at the first iterate."""
     problem = control.ControlProblem(
         jaxhamel.ODE(Growing(k), 2), jnp.zeros(2), jnp.zeros(0), jnp.array([0.0, 6.0]), lambda t: jnp.zeros(1),
         (control.RunningCost(lambda t, y, u, c: 0.5 * (c(t)[0] ** 2 + weight * y[0] ** 2)),),
@@ -43,22 +43,23 @@ def examined(k, weight):
 
 @pytest.mark.parametrize("k", [5.0, 0.3])
 def test_a_motion_that_grows_by_thirteen_powers_of_ten(k):
-    """exp(5 · 6) = 1e13: without a feedback beside it the two conditions at the end seemed to depend on one another."""
+    """Deviations grow by exp(5 · 6) = 1e13, yet the two conditions at the end count as independent and the minimum as
+    strict."""
     found = examined(k, 0.0)
     assert found.kind == "strict minimum", found.words
     assert found.unique
-    if k < 1:  # ½ ∫ c² alone, without a feedback: the curvature is 1 in each direction
+    if k < 1:  # the Hessian of ½ ∫ c² is 1 in each direction
         assert "least curvature 1.00e+00" in found.words
 
 
 def test_a_saddle_is_seen_where_the_motion_grows():
-    """With a negative weight: J falls without bound where w < −k⁴, since c = −k² y holds y at rest."""
+    """For w < −k⁴ = −625 the cost is unbounded below, since c = −k² y holds y at rest."""
     assert examined(5.0, -700.0).kind == "not a minimum"
     assert examined(5.0, -500.0).kind == "strict minimum"
 
 
 class Known(AbstractMethod):
-    """A method that has found states at the times of the problem, for the control that it begins with."""
+    """A method that returns given states at the times of the problem, and the control that it begins with."""
 
     states: tuple[jax.Array, jax.Array]
 
@@ -71,7 +72,8 @@ class Known(AbstractMethod):
 
 
 def test_a_motion_from_node_to_node_where_the_open_loop_leaves_it():
-    """y = exp(−k t) needs no control; its open loop leaves it by exp(5 · 8) = 2e17 times the rounding errors."""
+    """y = exp(−k t) needs no control, but an open-loop simulation amplifies rounding errors by exp(5 · 8) = 2e17. The
+    result simulates from node to node."""
     exact = lambda t: np.stack([np.exp(-5 * t), -5 * np.exp(-5 * t)], axis=-1)
     nodes = jnp.linspace(0.0, 8.0, 11)
     problem = control.ControlProblem(
