@@ -53,7 +53,7 @@ MODELS = (many_devices.rolled, by_tolerance, slope, table, called_back)
 
 
 def digests() -> dict[str, str]:
-    """By the models' names."""
+    """SHA-256 digests of the programs' texts, by the names of the models."""
     lines = {model.__name__: program_text(model, SAMPLES) for model in MODELS}
     return {n: hashlib.sha256("\n".join(x).encode()).hexdigest() for n, x in lines.items()}
 

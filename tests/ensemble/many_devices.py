@@ -32,7 +32,7 @@ SWING = {"mean": [-1.5, -1.5], "cosine": [[0.3, 0.0]], "sine": [[0.0, 0.3]], "pe
 
 
 def rolled(samples):
-    """Where each ball is after half a second, in lanes."""
+    """Positions and spins of the balls after half a second, computed in lanes."""
     rails, swing = CircularRails(**RAILS), FourierSeries(**SWING)
     make = lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, rails)
     balls = jax.vmap(make)(samples["masses"])
@@ -43,19 +43,19 @@ def rolled(samples):
 
 
 def run(folder=None, **options):
-    """The ensemble."""
+    """Runs the ensemble in `folder`, with the options of `monte_carlo`."""
     options = {"seed": 4, "batched": True, "block": BLOCK, **options}
     return monte_carlo(rolled, SPREAD, TRAJECTORIES, folder=folder, **options)
 
 
 def killed(progress):
-    """kill -9, after the second block."""
+    """Ends this process by SIGKILL after the second block."""
     if progress.done >= 2 * BLOCK:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def trouble() -> str:
-    """What a process says when process 1 cannot go on, in the middle of a run."""
+    """The error message of each process if process 1 fails in the middle of a run."""
 
     def look(progress):
         if jax.process_index() == 1 and progress.done >= 4 * BLOCK:
@@ -69,7 +69,7 @@ def trouble() -> str:
 
 
 def large_numbers() -> list[float]:
-    """Whole numbers that single precision does not have, in single precision, as all processes get them."""
+    """2²⁴ and 2²⁴ + 1, which single precision cannot tell apart, as the processes exchange them in single precision."""
     with jax.enable_x64(False):
         study = monte_carlo(lambda s: {"n": 2**24 + (s["omega"][0] > 0).astype(int)}, SPREAD, 100)
     return sorted(set(study.values["n"].tolist()))

@@ -1,4 +1,4 @@
-"""Steps by tolerance in lanes: the steps of diffrax, for each trajectory its own, whoever its neighbours are."""
+"""Adaptive steps in lanes: each trajectory takes the steps that diffrax takes, independent of its neighbours."""
 
 import diffrax
 import jax
@@ -23,7 +23,7 @@ METHODS = [diffrax.Tsit5(), diffrax.Dopri5(), diffrax.Dopri8(), diffrax.Bosh3(),
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_a_pair_is_that_of_diffrax(method):
-    """Order of the weights, of the error estimate, and the interpolant."""
+    """The weights satisfy the conditions of order 2, the error weights sum to 0, and the interpolant equals diffrax's."""
     pair, (b, e, c) = embedded_pair(method), (np.zeros(1),) * 3
     b, e, c = map(np.array, (pair.b, pair.error, pair.c))
     for power in range(2):
@@ -44,7 +44,7 @@ def test_a_pair_is_that_of_diffrax(method):
 
 
 def bodies(size):
-    """Free rigid bodies; every seventh turns thirty times as fast."""
+    """Initial rotations and angular velocities of free rigid bodies; every seventh body rotates thirty times as fast."""
     omega = RNG.normal(size=(size, 3))
     omega[::7] *= 30
     return np.tile([1.0, 0, 0, 0], (size, 1)), omega
@@ -56,9 +56,10 @@ def turned(q0, u0, **options):
 
 
 def test_a_trajectory_does_not_depend_on_its_neighbours(monkeypatch):
-    """In the queue or not, in other company, in another order, handed on to fewer lanes.
+    """A trajectory stays the same in another order, in a queue, and when its lanes are narrowed.
 
-    To the last bit where lanes are one loop; elsewhere XLA compiles two programs in two ways.
+    The results are equal to the last bit if all lanes run in one loop; otherwise XLA may round two programs
+    differently.
     """
     q0, u0 = bodies(70)
     options = {"rtol": 1e-7, "atol": 1e-9}
@@ -79,7 +80,8 @@ def test_a_trajectory_does_not_depend_on_its_neighbours(monkeypatch):
 
 
 def test_steps_are_those_of_diffrax():
-    """As many tried and kept in each trajectory, and the same states, those between the steps too."""
+    """Each trajectory tries, accepts and rejects as many steps as under diffrax, and has the same states, also between
+    steps."""
     q0, u0 = bodies(35)
     found = turned(q0, u0, rtol=1e-6, atol=1e-8)
     one = lambda q, u: simulate(FreeRigidBody([1.0, 2.0, 2.5]), q, u, TS, rtol=1e-6, atol=1e-8)
@@ -101,7 +103,7 @@ def test_lanes_for_many_and_for_few():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_states_are_those_of_a_much_smaller_tolerance(dtype):
-    """Values between the steps too."""
+    """Errors are within the tolerance's size, also for states interpolated between steps, and the dtype is kept."""
     q0, u0 = bodies(35)
     given = [x.astype(dtype) for x in (q0, u0)]
     found = turned(*given, rtol=1e-5, atol=1e-6)
@@ -114,7 +116,7 @@ def test_states_are_those_of_a_much_smaller_tolerance(dtype):
 
 
 def test_ends_that_are_no_ends():
-    """Too many steps; never finite; and the others as if nothing had been."""
+    """Trajectories that exceed `max_steps` or overflow get their own result; the others are unaffected."""
     q0, u0 = bodies(35)
     u0[3] *= 1e200
     found = turned(q0, u0, max_steps=20)
@@ -138,7 +140,7 @@ def test_what_lanes_cannot_give_is_left_to_diffrax():
 
 
 def test_integrate_by_tolerance():
-    """y = exp(−k t); NaN after the most steps."""
+    """Solutions equal exp(−k t); a trajectory that needs more than `max_steps` ends in NaN with a warning."""
     rates, ts = jnp.append(jnp.linspace(0.5, 1.0, 34), 40.0), jnp.array([0.0, 0.7, 1.0])
     decay = lambda t, y, k: -k * y
 
@@ -156,7 +158,7 @@ def test_integrate_by_tolerance():
 
 
 def test_times_take_the_dtype_of_the_state():
-    """Not that of the arguments: 0.7 is another number in single precision."""
+    """Times have the dtype of the state and not that of the arguments, since 0.7 is rounded in single precision."""
     y = jnp.ones(3)
     assert ordinary_equation().first((y, jnp.ones(2, jnp.float32), None)) is y
 

@@ -1,4 +1,4 @@
-"""Derivatives of steps by tolerance in lanes: those of the steps taken, by each lane's own steps."""
+"""Derivatives of adaptive steps in lanes, each lane with its own steps; the derivatives are those of the steps taken."""
 
 import diffrax
 import jax
@@ -20,22 +20,23 @@ WEIGHTS = jnp.asarray(RNG.normal(size=(1, 1, 6, 4)))
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
-    """Two groups, and of a long trajectory every kind of way back: see `_adaptive_sweep`."""
+    """Small limits give two groups of lanes and every kind of recomputation in a long trajectory: see
+    `_adaptive_sweep`."""
     monkeypatch.setattr(_adaptive_sweep, "GROUP", 24)
     monkeypatch.setattr(_adaptive_sweep, "ROWS", 8)
     monkeypatch.setattr(_adaptive_sweep, "PLACES", 4)
 
 
 def weighed(motion):
-    """Of the states at all times reached and at the end."""
+    """A weighted sum over the states at all times that were reached and at the end."""
     there = motion.valid[..., None]
     paths = jnp.where(there, motion.q, 0) * WEIGHTS[0] + jnp.sum(jnp.where(there, motion.u, 0) ** 2)
     return jnp.sum(paths) + jnp.sum(motion.u_end**2 * WEIGHTS[0, :, 0, :3])
 
 
 def test_derivatives_are_those_of_simulate():
-    """To rounding, by what each lane has. One body turns sixty times as fast as the others; one takes too many steps and
-    has the derivatives of where it stopped; one never moves, of which diffrax makes NaN."""
+    """Gradients by each lane's own inertia and velocity equal those of `simulate` to 1e-10. One body rotates sixty
+    times as fast, one runs out of steps and has the derivatives of its last state, one never moves and has zeros."""
     u0, options = OMEGA.copy(), {"rtol": 1e-6, "atol": 1e-8, "max_steps": 200}
     u0[3] *= 60
     u0[7] *= 400
@@ -52,7 +53,7 @@ def test_derivatives_are_those_of_simulate():
         return weighed(motion), motion
 
     at = (jnp.tile(jnp.array([[1.0, 2.0, 2.5]]), (SIZE, 1)), jnp.asarray(u0))
-    # Without the body that never moves: as long as one first step is not accepted, diffrax under `vmap` evaluates the
+    # The reference has no body that never moves: until all first steps are accepted, diffrax under `vmap` evaluates the
     # first slope of all bodies anew, at normalised quaternions.
     moving = (at[0], at[1].at[5].set(OMEGA[5]))
     wanted = jax.jit(jax.grad(one_by_one, (0, 1)))(*moving)
@@ -80,7 +81,7 @@ def test_derivatives_are_those_of_simulate():
 
 
 def swings(stiffness, damping, y0, ts, **options):
-    """Driven pendulums: stiffness of their own, damping of all."""
+    """Driven pendulums, each with its own stiffness, all with the same damping."""
 
     def slope(t, y, args):
         stiffness, damping = args
@@ -101,7 +102,8 @@ MANY = np.append(np.linspace(0.0, 0.5, 12) ** 2, 1.5)
     ("method", "ts"), [(diffrax.Bosh3(), MANY[[0, -1]]), (diffrax.Heun(), MANY)]
 )
 def test_derivatives_are_differences_of_the_same_steps(method, ts):
-    """A tolerance that every step meets by far: each is ten times as long as the one before. Many times in one; and two."""
+    """With a very large tolerance each step is ten times the previous one, so differences compare equal steps. The
+    cases have many output times within a step, and only two."""
     weights = jnp.asarray(RNG.normal(size=(SIZE, len(ts), 2)))
 
     @jax.jit
@@ -123,7 +125,7 @@ DECAY = 2 * np.exp(-np.outer(RATES, TIMES))
 
 
 def decayed(shift, ts=TIMES, rtol=1e-9):
-    """Sums of y = 2 exp(−(k + shift) t) over what each lane has for k."""
+    """Sums of y = 2 exp(−(k + shift) t) over the lanes' rates k, at each time."""
     dtype = shift.dtype
     decay = lambda t, y, args: -(args[0] + args[1]) * y
     y0, args = jnp.array([2.0], dtype), (jnp.asarray(RATES, dtype), shift)
@@ -146,6 +148,6 @@ def test_jacobians_in_both_modes_by_times_and_in_single_precision():
     for found in (forward, backward):
         assert found.dtype == jnp.float32
         np.testing.assert_allclose(found, -np.sum(TIMES * DECAY, axis=0), rtol=1e-4, atol=1e-6)
-    slopes = np.sum(RATES[:, None] * DECAY, axis=0)  # of the end by the start of the time
+    slopes = np.sum(RATES[:, None] * DECAY, axis=0)  # derivative of the value by the initial time
     wanted = np.outer(slopes, [1.0, 0.0, 0.0]) - np.diag(slopes)
     np.testing.assert_allclose(of_times, wanted, rtol=1e-3, atol=2e-3)

@@ -1,4 +1,4 @@
-"""Lanes added for the cache's sake: enough, few, and nobody sees them."""
+"""Lanes that are added so that columns spread over the cache: enough sets, few lanes, no effect on results."""
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
 
 
 def cost(length, lengths, angles):
-    """Of pendulums that share one length and have one each."""
+    """Cost and paths of pendulums, each with its own length in addition to a shared one."""
     rate = lambda t, y, args: jnp.stack([y[1], -(args[0] + args[1]) * jnp.sin(y[0])])
     y0 = jnp.stack([angles, jnp.zeros_like(angles)], axis=1)
     path = integrate(rate, y0, TS, (length, lengths), dt=0.1, in_axes=(0, (None, 0)))
@@ -47,7 +47,7 @@ def cost(length, lengths, angles):
 
 
 def test_nobody_sees_the_lanes_added():
-    """512 trajectories, which take 520 lanes, are 300 and 212, which take as many as they are."""
+    """512 trajectories run in 520 lanes; 300 and 212 trajectories need no added lanes. Paths and gradients agree."""
     assert [lanes_for(n, 8) for n in (512, 300, 212)] == [520, 300, 212]
     angles, lengths = np.linspace(0.1, 2.0, 512), np.linspace(0.0, 1.0, 512)
     run = jax.value_and_grad(cost, (0, 1, 2), has_aux=True)
@@ -65,7 +65,8 @@ def test_nobody_sees_the_lanes_added():
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_blocks_of_lanes_are_the_whole_ensemble(monkeypatch, checkpoint):
-    """70 pendulums at once and in three blocks of 24: the same motion, and derivatives by their own and shared lengths."""
+    """70 pendulums run at once and in blocks of 24 lanes: the motion is the same, and so are the derivatives by own and
+    shared numbers."""
     rate = lambda t, y, own, shared: (y[1], -(own[0] + shared) * jnp.sin(y[0]))
     plan = Plan.of(TS, 0.25, RK4, checkpoint, False)
     own = jnp.linspace(0.1, 2.0, 70)

@@ -1,4 +1,4 @@
-"""One device, four, two processes, killed and resumed: the same bytes."""
+"""Runs on one device, on four, in two processes, and killed and resumed give the same bytes."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def test_tasks_run_beside_each_other_and_come_in_order():
     def work(task):
         if task == 1:
             second.set()
-        return task, task > 0 or second.wait(5.0)  # the first waits for the second
+        return task, task > 0 or second.wait(5.0)  # task 0 waits for task 1
 
     assert list(in_order(work, range(9), threads=2)) == [(task, True) for task in range(9)]
 
@@ -49,23 +49,25 @@ def answers(processes):
 
 @pytest.fixture(scope="module")
 def alone():
-    """On the one device of this process."""
+    """Statistics of a run on the single device of this process, as JSON."""
     return json.dumps(many_devices.run().statistics)
 
 
 def test_four_devices_killed_and_resumed_on_one(alone, tmp_path):
-    """kill -9 in the middle of a run on four devices; one device goes on: the bytes of one that was never interrupted."""
+    """A run on four devices is killed by SIGKILL and resumed on one device; its bytes are those of an uninterrupted
+    run."""
     victim = start(tmp_path, "kill", devices=4)
     _, errors = victim.communicate(timeout=200)
     assert victim.returncode == -signal.SIGKILL, errors
     written = []
     resumed = many_devices.run(tmp_path, resume=True, progress=written.append)
     assert json.dumps(resumed.statistics) == alone
-    assert written[1].rate == 0 < written[-1].rate  # two blocks were there
+    assert written[1].rate == 0 < written[-1].rate  # two blocks had been written
 
 
 def test_two_processes(alone, tmp_path):
-    """jax.distributed: each runs its share on two devices, both get everything, one writes; one fails, and both end."""
+    """Two processes with two devices each compute half of the run; both return all results, and one writes the folder.
+    If one process fails, the other one stops, too."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
@@ -82,7 +84,7 @@ def test_two_processes(alone, tmp_path):
 
 
 def test_another_block_rounds_the_same(alone):
-    """In lanes every trajectory is by itself, also in its last digit: 300 in blocks of 64, or of 104."""
+    """Blocks of 64 and of 104 give the same last digits, since each lane is computed independently."""
     assert json.dumps(many_devices.run(block=104).statistics) == alone
 
 
@@ -92,15 +94,15 @@ def test_results_come_in_order_and_errors_arrive():
     few = in_order(lambda x: started.append(x) or x, range(1000), 2)
     assert next(few) == 0
     few.close()
-    assert len(started) < 20  # the reader stopped: so do they
+    assert len(started) < 20  # the reader stopped, and so do the workers
     with pytest.raises(ZeroDivisionError):
         list(in_order(lambda x: 1 / (x - 3), range(5), 2))
 
 
 def test_a_sharded_ensemble_axis():
-    """Arrays that are sharded go through `rollout`, and come out sharded, without any exchange between devices.
+    """`rollout` keeps the sharding of its arguments and needs no exchange between devices.
 
-    Of 512, which one device would make 520.
+    One device would pad the 512 trajectories to 520 lanes.
     """
     program = (
         "import jax, numpy as np, many_devices as m; jax.config.update('jax_enable_x64', True); "

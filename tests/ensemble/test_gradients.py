@@ -1,6 +1,6 @@
-"""Derivatives of equal steps: against the same steps written plainly under vmap, in both modes, of second order, in memory.
+"""Derivatives of equal steps, against the same steps in plain JAX under `vmap`: both modes, second order, memory.
 
-Most of it on a small motion, a pendulum whose position is a unit vector, because what takes time here is compiling.
+Most tests use a pendulum whose position is a unit vector, since compiling takes most of the time.
 """
 
 from functools import cache
@@ -34,7 +34,7 @@ QUATERNION, U0 = unit_quaternions(RNG, B), jnp.asarray(RNG.normal(size=(B, 3)))
 Q0 = (QUATERNION, jnp.asarray(RNG.normal(size=(B, 2))))
 MASSES, INERTIA = jnp.asarray(RNG.uniform(0.5, 1.5, (B, 2))), jnp.array([1.0, 2.0, 2.5])
 
-# --- a pendulum: y = (x, z, ω), x² + z² = 1; damping of its own, weight and torques of all -----------
+# --- a pendulum: y = (x, z, ω), x² + z² = 1; its own damping, shared weight and torques -----------
 
 
 def rate(t, y, mine, shared):
@@ -50,7 +50,7 @@ def unit(y, shared):
 
 
 def pendulums(dtype=np.float64):
-    """The columns of the state, of what each has and what all share."""
+    """Columns of the state (x, z, ω), of each pendulum's own numbers and of the shared numbers."""
     angle, omega, damping = RNG.uniform(0.2, 1.0, (3, B)).astype(dtype)
     y = tuple(map(jnp.asarray, (1.1 * np.cos(angle), 1.1 * np.sin(angle), omega)))
     return y, (jnp.asarray(damping),), (jnp.asarray(dtype(1.3)), jnp.asarray([0.4, -0.3], dtype))
@@ -61,7 +61,7 @@ def total(columns):
 
 
 def in_steps(method, checkpoint=None, times=TS):
-    """Of a mean cost of the states at the times."""
+    """Returns a function of (y, mine, shared): the mean cost of the states at the times."""
     plan = Plan.of(times, DT, tableau(method), checkpoint, False)
 
     def of(y, mine, shared):
@@ -72,7 +72,7 @@ def in_steps(method, checkpoint=None, times=TS):
 
 
 def plain(slope, normalised, y, method, times):
-    """One trajectory's states at `times`, step by step."""
+    """States of one trajectory at `times`, step by step in plain JAX."""
     table, found = tableau(method), []
 
     def ahead(y, weights, slopes):
@@ -98,7 +98,8 @@ AT = pendulums()
 
 @cache
 def gradient_of_plain_steps(method, times):
-    """At `AT`: of two ways of the same steps it is compiled once, in forward mode, which compiles three times as fast."""
+    """Gradient of the plain steps at `AT`, in forward mode, which compiles three times as fast. It is compiled once per
+    method and times."""
 
     def of(y, mine, shared):
         slope = lambda mine: jax.jit(lambda t, y: rate(t, y, mine, shared))
@@ -113,7 +114,11 @@ def gradient_of_plain_steps(method, times):
     ("method", "checkpoint", "times"),
     [
         ("rk4", True, TS),
-        ("rk4", None, np.linspace(0.0, 0.3, 4)),  # intervals of as many steps share their path
+        (
+            "rk4",
+            None,
+            np.linspace(0.0, 0.3, 4),
+        ),  # intervals with equal numbers of steps share one program
         (diffrax.Heun(), False, TS),
         (diffrax.Tsit5(), True, ENDS),
         (diffrax.Dopri8(), None, ENDS),
@@ -131,7 +136,7 @@ def test_gradient_is_that_of_the_plain_steps(method, checkpoint, times):
     [("rk4", 1, 1), ("rk4", 3, 2), (diffrax.Tsit5(), 5, 1)],
 )
 def test_groups_of_stages(method, most, size, monkeypatch):
-    """Stages go backward one by one, in pairs or all at once, as many as one program can hold."""
+    """Stages are transposed one by one, in pairs or all at once, depending on the longest program allowed."""
     table = tableau(method)
     length = estimated_operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
     assert groups_of(length, table) == [(0, len(table.b))]
@@ -146,7 +151,8 @@ def test_groups_of_stages(method, most, size, monkeypatch):
 
 
 def test_numbers_that_matter():
-    """Of a disk's x, y nothing depends on its place, N changes two numbers of its direction and takes these only."""
+    """The rate of a disk depends on its direction only, and N changes the two numbers of the direction, so only these
+    are stored."""
 
     def disk(t, y, mine, shared):
         cosine, sine = y[2:]
@@ -166,7 +172,7 @@ def test_numbers_that_matter():
 
 
 def test_a_rate_that_depends_on_no_number():
-    """y = y₀ + p t³/3: nothing of the path is needed."""
+    """For y = y₀ + p t³/3 the backward pass needs no state of the path."""
     plan = Plan.of(ENDS, DT, tableau("rk4"), False, False)
 
     def end(y, mine):
@@ -181,7 +187,7 @@ def test_a_rate_that_depends_on_no_number():
 
 
 def test_numbers_that_only_n_changes():
-    """y₁ = tanh(y + p (t₁³ − t³)/3), which RK4 integrates exactly: f depends on no number, N′ on one."""
+    """y₁ = tanh(y + p (t₁³ − t³)/3), which RK4 integrates exactly: f depends on no entry of the state, N′ on one."""
     plan, times = Plan.of(TS, DT, tableau("rk4"), False, False), np.linspace(0.0, 0.3, 7)
 
     def end(y, mine):
@@ -202,7 +208,8 @@ def test_numbers_that_only_n_changes():
 
 @pytest.mark.parametrize(("method", "checkpoint"), [(diffrax.Heun(), True), ("rk4", False)])
 def test_every_mode_and_order(method, checkpoint):
-    """Forward, backward, forward over backward, backward over backward, vmap of backward: one Hessian."""
+    """Forward, reverse, forward over reverse, reverse over reverse and `vmap` of reverse mode agree with one Hessian
+    and with differences."""
     x, rebuilt = ravel_pytree(pendulums())
     of, v = in_steps(method, checkpoint, ENDS), jnp.linspace(0.5, -0.7, x.size)
     f = lambda x: of(*rebuilt(x))
@@ -224,7 +231,7 @@ def test_every_mode_and_order(method, checkpoint):
 
 
 def test_single_precision_stays_single(float32):
-    """Already in the program before it is compiled."""
+    """The lowered program of the gradient contains no double precision."""
     program = jax.jit(jax.grad(in_steps("rk4"), (0, 1, 2))).lower(*pendulums(np.float32))
     assert all(x.dtype == np.float32 for x in jax.tree.leaves(program.out_info))
     assert "f64" not in program.as_text()
@@ -238,7 +245,7 @@ def cost(q, u):
 
 
 def of_balls(masses, u0, swing, q0):
-    """Of a mean cost of balls by their masses, starts and the control that all share."""
+    """Mean cost of balls as a function of each ball's masses and start and of the shared control."""
     balls = jax.vmap(lambda m: two_mass_ball(masses=m))(masses)
     q, u = ensemble.rollout(balls, q0, u0, ENDS, swing, dt=DT, in_axes=(0, 0, 0, None))
     return cost(jax.tree.map(lambda x: x[:, -1], q), u[:, -1])
@@ -260,7 +267,8 @@ def gradient_of_balls():
 
 
 def test_balls():
-    """Along a direction: the rates of the plain steps are compiled in a third of the time of their gradient."""
+    """The gradient of balls along a random direction equals the forward-mode derivative of the plain steps, which
+    compiles in a third of the time of a gradient."""
     at = (MASSES, U0, Swing(jnp.array([0.3, 0.2])))
     along = jax.tree.map(lambda x: jnp.asarray(RNG.normal(size=x.shape)), at)
     rate_along = jax.jit(lambda *at: jax.jvp(lambda *x: of_plain_balls(*x, Q0), at, along)[1])
@@ -276,7 +284,7 @@ def test_finite_at_rest_and_at_the_identity():
 
 
 def test_memory_grows_like_the_square_root_of_the_steps():
-    """16 times the steps, four times the intervals, four times the steps in each: four times the memory."""
+    """16 times as many steps, in four times as many intervals, need three to five times the memory."""
 
     def bytes_for(intervals):
         ts = np.linspace(0.0, 1.0, intervals + 1)

@@ -1,4 +1,4 @@
-"""Lie-group methods in lanes: the same steps as the solvers of `simulate`, on unit quaternions and on matrices."""
+"""Lie-group methods in lanes take the steps of the solvers of `simulate`, on unit quaternions and on matrices."""
 
 import diffrax
 import jax
@@ -31,7 +31,8 @@ SOLVERS = {
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_steps_are_those_of_simulate(name):
-    """The same method by two programs: equal to rounding, though errors are a thousand times that."""
+    """Both programs of a method agree to rounding error. RK4 differs by more than 1e-9, so the agreement is not
+    trivial."""
     q, u = ensemble.rollout(BODY, Q0, U0, TS, dt=0.1, method=SOLVERS[name], **AXES)
     one = lambda q0, u0: jaxhamel.simulate(BODY, q0, u0, TS, dt=0.1, solver=SOLVERS[name])
     wanted = jax.vmap(one)(Q0, U0)
@@ -40,12 +41,14 @@ def test_steps_are_those_of_simulate(name):
     plain = ensemble.rollout(BODY, Q0, U0, TS, dt=0.1, method="rk4", **AXES)
     assert np.max(np.abs(plain[0] - q)) > 1e-9
     trajectory = ensemble.simulate(BODY, Q0, U0, TS, dt=0.1, solver=SOLVERS[name], **AXES)
-    rounding = 0 if one_loop_works() else 1e-15  # elsewhere XLA compiles it in two ways
+    rounding = (
+        0 if one_loop_works() else 1e-15
+    )  # otherwise XLA may round the two programs differently
     np.testing.assert_allclose(trajectory.q, q, rtol=0, atol=rounding)
 
 
 def test_derivatives_backward_and_forward():
-    """By the start, in each trajectory, and by the inertia, which all share."""
+    """Derivatives by each start and by the shared inertia agree in reverse mode, in forward mode and by differences."""
 
     def mean(q0, u0, inertia):
         options = {"dt": 0.1, "method": jaxhamel.CommutatorFree4()}
@@ -67,7 +70,7 @@ def test_derivatives_backward_and_forward():
 
 
 class MatrixBody(jaxhamel.System):
-    """Euler's top on matrices of SO(3)."""
+    """A free rigid body whose orientation is a matrix of SO(3)."""
 
     inertia: jax.Array
 
@@ -82,7 +85,8 @@ class MatrixBody(jaxhamel.System):
 
 @pytest.mark.filterwarnings("ignore:lanes cannot take")
 def test_a_matrix_stays_on_its_group():
-    """Given a Runge-Kutta method: matrices are advanced by exponentials, and move as unit quaternions do."""
+    """With a Runge–Kutta method, matrices advance by exponentials: they stay orthogonal and move as unit quaternions
+    do."""
     bodies, start = MatrixBody(jnp.array([1.0, 2.0, 2.5])), jax.vmap(BODY.space.matrix)(Q0)
     ts = np.array([0.0, 0.1, 0.2, 0.3])  # equal spans: the step is compiled once
     q, u = ensemble.rollout(bodies, start, U0, ts, dt=0.05, **AXES)
@@ -95,7 +99,8 @@ def test_a_matrix_stays_on_its_group():
 
 
 def test_a_space_made_from_arrays_within_jit():
-    """Its generators are no numbers there: the configurations are taken without being compared with it."""
+    """Under `jit` the generators of the space are traced, so configurations are not checked against it; shapes are
+    correct."""
     inertia, start = jnp.array([1.0, 2.0, 2.5]), np.tile(np.eye(3), (B, 1, 1))
     shapes = jax.eval_shape(
         lambda: ensemble.rollout(MatrixBody(inertia), start, U0, TS, dt=0.1, **AXES)
@@ -104,7 +109,7 @@ def test_a_space_made_from_arrays_within_jit():
 
 
 def test_a_ball_between_two_rails_of_its_own():
-    """(q, u) of several parts, a control of its own in each: order 4 of the commutator-free method."""
+    """On a product space with a control of its own in each lane, the commutator-free method has order 4."""
     ball = two_mass_ball()
     q0, swing = (Q0, RNG.normal(size=(B, 2))), Swing(jnp.full((B, 2), 0.3))
     options = {"in_axes": (None, 0, 0, 0)}

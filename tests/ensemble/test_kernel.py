@@ -1,7 +1,7 @@
-"""The kernel of an ensemble in Pallas' interpreter against XLA's lanes, and what of it can be seen without a GPU.
+"""The GPU kernel in Pallas' interpreter against XLA's lanes, and its lowering for CUDA, without a GPU.
 
-Lowering for CUDA goes as far as Triton's intermediate language: what has no rule there (a primitive, a dtype, a shape
-that is no power of two) fails here, on any machine.
+Lowering for CUDA ends at Triton's intermediate language. A primitive, a dtype or a shape without a rule there (not a
+power of two) fails here on any machine.
 """
 
 import diffrax
@@ -45,7 +45,8 @@ def start(dtype):
 @pytest.mark.parametrize("method", ["rk4", diffrax.Tsit5()], ids=["rk4", "tsit5"])
 @pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-13), (np.float32, 3e-5)])
 def test_kernel_is_the_plain_rollout(method, longest, dtype, error):
-    """Both ways through the stages, intervals of different step counts, a block that is not full."""
+    """The kernel equals lanes with its stages in a loop or unrolled, with intervals of different step counts and a
+    partial block."""
     kernel, rho = Kernel(block=4, longest=longest, interpret=True), jnp.asarray(RHO, dtype)
     found = solve(rho, start(dtype), kernel, method)
     assert found.dtype == dtype
@@ -54,7 +55,7 @@ def test_kernel_is_the_plain_rollout(method, longest, dtype, error):
 
 
 def test_value_against_a_tight_solution():
-    """Not only the same as lanes: right."""
+    """The kernel's last state equals a solution by diffrax with a tolerance of 1e-11."""
     term = diffrax.ODETerm(lambda t, y, rho: lorenz(t, y, rho))
     controller = diffrax.PIDController(rtol=1e-11, atol=1e-12)
     wanted = diffrax.diffeqsolve(
@@ -66,7 +67,7 @@ def test_value_against_a_tight_solution():
 
 @pytest.mark.parametrize("kernel", [INTERPRET, True], ids=["interpreter", "no GPU"])
 def test_derivatives_are_those_of_the_plain_rollout(kernel):
-    """Reverse and forward, by parameters and by the state that all share."""
+    """Reverse and forward derivatives by each rho and by the shared initial state equal those of lanes."""
     mean = lambda kernel: lambda rho, y0: jnp.mean(solve(rho, y0, kernel)[:, 1:] ** 2)
     at = (jnp.asarray(RHO), start(float))
     direction = (jnp.ones(B), jnp.array([0.3, -0.2, 0.5]))
@@ -90,7 +91,7 @@ def tumble(kernel, inertia, in_axes):
 
 @pytest.mark.parametrize("in_axes", [None, 0], ids=["shared", "own"])
 def test_rollout_takes_the_kernel(in_axes):
-    """Projected to the group; parameters that all share are read as numbers, those of each as vectors."""
+    """The kernel normalises quaternions. It reads shared parameters as scalars and those of each trajectory as vectors."""
     inertia = jnp.array([1.0, 2.0, 2.5])
     inertia = inertia if in_axes is None else jnp.outer(jnp.linspace(0.5, 1.5, B), inertia)
     (q, u), (wanted_q, wanted_u) = (tumble(k, inertia, in_axes) for k in (INTERPRET, False))
@@ -99,7 +100,8 @@ def test_rollout_takes_the_kernel(in_axes):
 
 
 def curves(own):
-    """Splines whose window is at the same place for all lanes, or at its own for each (spans differ)."""
+    """A spline shared by all lanes, or one with another time span in each lane, whose windows begin at different
+    indices."""
     coefficients = jnp.asarray(RNG.normal(size=(12, 2)))
     if not own:
         return Spline(coefficients, 0.0, 1.0)
@@ -108,7 +110,7 @@ def curves(own):
 
 @pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])
 def test_look_ups(own):
-    """Windows of a table at an index that is data are read from memory."""
+    """The kernel reads windows of a table at computed indices from memory."""
     curve = curves(own)
 
     def follow(kernel):
@@ -126,7 +128,7 @@ def test_look_ups(own):
 
 
 def test_interpolation_and_branches():
-    """`jnp.interp` and `lax.cond`, which lanes write out, in the kernel as well, without a warning."""
+    """The kernel takes `jnp.interp` and `lax.cond` as lanes do, without a warning."""
     knots, values = np.linspace(0.0, 1.0, 7), np.cos(np.arange(7.0))
 
     def bounce(t, y, stiffness):
@@ -153,7 +155,7 @@ LIBDEVICE = {np.float32: "__nv_atan2f", np.float64: "__nv_atan2"}
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lowers_for_cuda(dtype):
-    """One kernel, Triton's, no other look-up than its own loads; on a machine that has no GPU."""
+    """Without a GPU, the program lowers to one Triton kernel, without a gather or a loop outside it."""
 
     def swirl(t, y, spline):
         angle = jnp.arctan2(y[1], y[0]) + jnp.where(y[0] > 0, y[0], -y[1]) ** 2
@@ -177,7 +179,7 @@ def test_lowers_for_cuda(dtype):
 
 
 def test_gradient_lowers_for_cuda():
-    """The kernel and what lies between its states."""
+    """The gradient's program lowers for CUDA and contains the kernel."""
     loss = lambda rho: jnp.sum(solve(rho, start(np.float32), True) ** 2)
     rho = jnp.asarray(RHO, np.float32)
     lowered = jax.jit(jax.grad(loss)).trace(rho).lower(lowering_platforms=("cuda",))
@@ -185,7 +187,7 @@ def test_gradient_lowers_for_cuda():
 
 
 def test_what_a_kernel_cannot_take_runs_in_lanes():
-    """With a warning that names it."""
+    """A primitive without a rule for the kernel runs in lanes, with a warning that names it."""
     y0 = jnp.linspace(0.1, 1.0, B)
 
     def decay(kernel):
@@ -201,13 +203,13 @@ def test_what_a_kernel_cannot_take_runs_in_lanes():
 
 
 def clock(kernel, lanes):
-    """A clock by which the three timed runs of the kernel, then those of lanes, take the given seconds."""
+    """A clock on which three timed runs of the kernel, then three of lanes, last the given seconds."""
     times = iter(np.cumsum([x for each in (kernel, lanes) for x in 3 * [1.0, each]]).tolist())
     return lambda: next(times)
 
 
 def tried(monkeypatch, number, *, kernel=0.1, lanes=0.2):
-    """Solves with a kernel on trial; a `number` of its own in each test, because a program is compiled only once."""
+    """Solves with a kernel on trial. Each test passes another `number`, since a program is compiled only once."""
     monkeypatch.setattr(_kernel_trial, "perf_counter", clock(kernel, lanes))
     new = Kernel(block=4, longest=1_000 + number, interpret=True, trusted=False)
     return solve(jnp.asarray(RHO), start(float), new)
@@ -221,7 +223,7 @@ def test_the_faster_kernel_is_used(monkeypatch):
     runs, integrate = [], KernelPaths.by_kernel
     by_kernel(monkeypatch, lambda *at: runs.append(at) or integrate(*at))
     found = tried(monkeypatch, 1)
-    assert len(runs) == 2  # in the trial, and after it
+    assert len(runs) == 2  # once in the trial, once after it
     np.testing.assert_allclose(found, solve(jnp.asarray(RHO), start(float), False), rtol=1e-13)
 
 

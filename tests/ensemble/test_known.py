@@ -1,4 +1,5 @@
-"""Numbers that all trajectories share and that are 0, 1 or −1: the same motion, fewer operations, others at no cost."""
+"""Shared numbers equal to 0, 1 or −1 are folded into the program: the same motion with fewer operations. Other shared
+numbers may change without compiling again."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ TS = np.array([0.0, 0.1, 0.2])
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_is_known(dtype):
-    """Zeros and ones of either sign; not −0, which divides to −∞; nothing of tables, integers and what is traced."""
+    """Entries 0, 1 and −1 are known. −0 is not, since 1/−0 = −∞; neither are tables, integers and traced values."""
     leaf = np.array([[0.0, 1.0, -1.0], [-0.0, 2.0, np.nan]], dtype)
     known = Known.of([leaf, np.zeros(100), np.arange(3), None, np.array([2.0])])
     assert [codes is None for codes in known.of_leaves] == [False, True, True, True, True]
@@ -39,7 +40,7 @@ def lorenz(t, y, args):
 
 
 def operations(coefficients) -> int:
-    """In the lanes of Lorenz' equations."""
+    """Number of operations in the lanes of Lorenz' equations."""
     members = Members.gathered({"y0": jnp.ones((4, 3)), "args": coefficients}, (0, None))
     rate = lambda y, shared: lorenz(0.0, *members.with_numbers([y], shared, [None]))
     closed = jax.make_jaxpr(rate)(jnp.ones(3), [coefficients])
@@ -47,7 +48,7 @@ def operations(coefficients) -> int:
 
 
 def test_what_is_known_is_folded():
-    """Eight operations; without 1·x, 0·z and the subtraction of it, five."""
+    """Lorenz' equations have eight operations, and five without 1·x, 0·z and the subtraction of 0·z."""
     assert operations(jnp.array([10.0, 28.0, 2.5])) == 8
     assert operations(jnp.array([1.0, 28.0, 0.0])) == 5
 
@@ -60,14 +61,15 @@ def rolled(inertia, u0=U0):
 
 
 def test_same_motion_known_or_not():
-    """Euler's top with two moments of inertia equal to one: given as numbers, and as variables of a `jit`."""
+    """A rigid body with two moments of inertia equal to one moves the same with numbers and with traced values."""
     inertia = jnp.array([1.0, 1.0, 1.5])
     for known, traced in zip(rolled(inertia), jax.jit(rolled)(inertia), strict=True):
         np.testing.assert_allclose(known, traced, rtol=0, atol=1e-15)
 
 
 def test_derivatives_where_a_number_is_one():
-    """By what the program would otherwise know: of a variable it knows nothing; by the start, with known numbers."""
+    """Derivatives by an inertia of 1 equal differences, since differentiated entries are not folded. Gradients inside
+    and outside `jit` agree."""
     mean = lambda inertia, u0: jnp.mean(rolled(inertia, u0)[1][:, -1] ** 2)
     inertia, step = jnp.array([1.0, 1.0, 1.5]), 1e-4
     found = jax.grad(mean)(inertia, U0)
@@ -79,7 +81,7 @@ def test_derivatives_where_a_number_is_one():
 
 
 def test_other_values_compile_nothing_again():
-    """Nor does another number beside the same one; a number that becomes zero does, once."""
+    """Changing numbers that are not 0 or ±1 does not compile again; a number that becomes 0 compiles once."""
 
     def traces(*coefficients):
         before, y0 = len(TRACES), jnp.ones((4, 3))

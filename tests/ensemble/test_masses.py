@@ -1,4 +1,5 @@
-"""Ensembles of a ball with many masses: a stage at a time, in several loops, against the same steps in plain JAX."""
+"""Ensembles of a ball with many masses, whose steps run one stage at a time in several loops, against the same steps in
+plain JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ CASES = [(60, 1024, True), (100, 1024, False), (100, 128, True), (120, 128, Fals
 
 
 def many_masses():
-    """Rails in any planes, and how the masses swing along them."""
+    """A ball with rails in random planes, and the motion of the masses along them."""
     normal, other = RNG.normal(size=(2, MASSES, 3))
     zero = np.cross(normal, other)
     unit = lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -31,7 +32,7 @@ def many_masses():
 
 
 def runge_kutta(rate, unit, y):
-    """In plain JAX."""
+    """State after STEPS steps of RK4 in plain JAX."""
     ahead = lambda y, k, h: jax.tree.map(lambda x, k: x + h * k, y, k)
     for n in range(STEPS):
         t = n * DT
@@ -66,7 +67,7 @@ def test_twenty_masses_move_as_in_plain_jax():
 
 @pytest.mark.parametrize(("terms", "lanes", "at_once"), CASES)
 def test_a_long_step_goes_a_stage_at_a_time(terms, lanes, at_once):
-    """In many lanes where it takes more than three loops, in few where it takes more than four."""
+    """A step of more than three loops (many lanes) or four (few lanes) runs one stage at a time."""
 
     def rate(t, y, mine, shared):
         return (sum(jnp.sin(k * y[0]) for k in range(1, terms)),)

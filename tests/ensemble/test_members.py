@@ -1,4 +1,4 @@
-"""What cannot be among the members of an ensemble is named with its trajectory, and so are steps that are too many."""
+"""Invalid members of an ensemble are named with their trajectory; too many steps are refused."""
 
 import equinox as eqx
 import jax
@@ -22,7 +22,7 @@ def turned(inertia, axis=0, dt=0.5):
 @pytest.mark.parametrize("wrong", [-1.0, 0.0, np.nan])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_system_that_cannot_be(wrong, axis):
-    """Under vmap its constructor saw no numbers; others around it are fine."""
+    """An invalid inertia in trajectory 5 is found, although the constructor under `vmap` saw no values."""
     inertia = np.tile([1.0, 1.5, 2.0], (8, 1))
     inertia[5, 1] = wrong
     with pytest.raises(
@@ -32,7 +32,7 @@ def test_a_system_that_cannot_be(wrong, axis):
 
 
 def test_numbers_that_may_be_negative_are_let_through():
-    """Gravity may point upwards, and under jit there is nothing to look at."""
+    """Negative gravity is accepted; under `jit` there are no values to check."""
     tops = jax.vmap(
         lambda g: HeavyTop(1.0, jnp.array([1.0, 1.0, 0.5]), jnp.array([0.0, 0.0, 0.1]), g)
     )(jnp.linspace(-9.8, 9.8, 8))
@@ -43,7 +43,7 @@ def test_numbers_that_may_be_negative_are_let_through():
 
 
 def test_too_many_steps():
-    """They overflowed, and the initial state came back as the last one."""
+    """A `dt` of 1e-300 is refused. Its step count overflowed, and the initial state was returned as the last one."""
     with pytest.raises(ValueError, match=r"`dt` is 1e-300, but an interval of `ts` is 1 long"):
         turned(jnp.ones((8, 3)), dt=1e-300)
 
@@ -54,7 +54,7 @@ def test_an_equation_is_a_function():
 
 
 def test_axes_of_an_equation():
-    """Two entries, though f is a member, too; a part of `args` is named as it is written."""
+    """`in_axes` has two entries, for y0 and args; messages name a part of `args` as the user writes it."""
     for axes, message in [
         ((0, None, None), r"length 3; it must be .* each of \(y0, args\)"),
         (0, r"has axis 0 for `args\['rate'\]`, which has no axis"),
@@ -65,7 +65,7 @@ def test_axes_of_an_equation():
 
 
 class Pushed(jaxhamel.System):
-    """A point that notes the structure and the shapes of its control."""
+    """A point that records the structure, shapes and weak types of its control."""
 
     seen: list = eqx.field(static=True)
     space = jaxhamel.Euclidean(2)
@@ -82,7 +82,8 @@ class Pushed(jaxhamel.System):
     "control", [[1.0, 2.0], [[1.0, 2.0]], (1.0, [3.0, 4.0]), {"a": [1, 2], "b": 2.0}]
 )
 def test_a_list_is_an_array_in_one_motion_and_in_many(control):
-    """A list was a structure of numbers in one motion and an array in many; tuples and dictionaries are structures."""
+    """A list given as control is an array in a single motion and in an ensemble; tuples and dictionaries stay
+    structures."""
     wanted = jax.tree.map(
         lambda x: (np.shape(x), True), control, is_leaf=lambda x: isinstance(x, list)
     )

@@ -1,4 +1,4 @@
-"""Monte Carlo against exact moments and probabilities; the same bytes however often it is interrupted."""
+"""Monte Carlo against exact moments and probabilities; a run gives the same bytes however often it is interrupted."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def fragile(sample):
     ],
 )
 def test_distributions_are_what_their_names_say(name, parameters, frozen):
-    """Kolmogorov–Smirnov against SciPy's own, 2,000 samples."""
+    """2,000 samples pass the Kolmogorov–Smirnov test against SciPy's distribution."""
     x = Samples({"x": Distribution(name, **parameters)}, 2000, 7)[:]["x"]
     assert stats.kstest(x, frozen.cdf).pvalue > 1e-3
     assert stats.kstest(x, stats.norm(5.0, 1.0).cdf).pvalue < 1e-9  # the test can fail
@@ -46,7 +46,7 @@ def test_distributions_are_what_their_names_say(name, parameters, frozen):
 
 @pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
 def test_mean_and_deviation_are_within_their_errors(sampler):
-    """a₀ + a₁ + b: mean 3.5, variance 0.5² + 0.5² + 1/12, correlation of sum and b √(1/12)/σ."""
+    """a₀ + a₁ + b has the mean 3.5, the variance 0.5² + 0.5² + 1/12 and the covariance 1/12 with b."""
     study = monte_carlo(model, SPREAD, 4096, seed=1, sampler=sampler)
     found = study.statistics["quantities"]["sum"]
     variance = 0.5 + 1 / 12
@@ -58,12 +58,14 @@ def test_mean_and_deviation_are_within_their_errors(sampler):
     error = study.statistics["covariance_error"]["sum"]["b"]  # E (a + b)² b² = 1/24 + 1/80
     np.testing.assert_allclose(error, np.sqrt((1 / 24 + 1 / 80 - 1 / 144) / 4096), rtol=0.05)
     assert abs(covariance - 1 / 12) < 4 * error
-    if sampler != "random":  # far more even: a tenth of the error stated, for a sum
+    if (
+        sampler != "random"
+    ):  # evenly spread samples: the error of a sum is at most a fifth of the stated one
         assert abs(found["mean"] - 3.5) < 0.2 * found["mean_error"]
 
 
 def test_stated_errors_are_those_of_repeated_runs():
-    """Means, deviations, quantiles and probabilities of 300 runs of 200 normal numbers scatter as they say."""
+    """The stated errors of means, deviations, quantiles and probabilities equal the scatter over hundreds of runs."""
     rng = np.random.default_rng(2)
     runs = [summarise({"x": rng.normal(size=200)})["quantities"]["x"] for _ in range(300)]
     for key in ("mean", "std"):
@@ -100,7 +102,7 @@ def test_moments_merge_as_if_they_had_come_at_once():
 
 
 def test_interrupted_run_ends_with_the_same_bytes(tmp_path):
-    """Interrupted twice at different places; the last block is not full."""
+    """A run interrupted twice and resumed gives the statistics of an uninterrupted run; the last block is partial."""
     whole = monte_carlo(fragile, SPREAD, 1000, seed=3)
 
     class Interrupted(Exception):
@@ -130,7 +132,7 @@ def test_interrupted_run_ends_with_the_same_bytes(tmp_path):
 
 
 def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
-    """What a kill leaves behind (a file that was not renamed, a chunk that is missing) is not taken for a result."""
+    """A missing, truncated, empty or altered block is computed again, and its file is then as before."""
     whole = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path)
     chunks = sorted((tmp_path / "values.zarr" / "c").rglob("*"))
     victim = next(path for path in chunks if path.is_file() and path.parent.name == "1")
@@ -139,7 +141,7 @@ def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
     flipped[len(flipped) // 2] ^= 1
     victim.rename(victim.with_suffix(".0123.partial"))
     for left in (None, stored[:100], b"", flipped):
-        if left is not None:  # a machine that stopped, a bad disk
+        if left is not None:  # left by a machine that stopped or by a bad disk
             victim.write_bytes(left)
         again = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path, resume=True)
         assert json.dumps(again.statistics) == json.dumps(whole.statistics)
@@ -147,7 +149,7 @@ def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
 
 
 def test_arrays_beside_the_quantities(tmp_path):
-    """Of the first block, also of a run that was done already; the numbers are those of a model without them."""
+    """Auxiliary arrays are returned for the first block, also from a finished run; they do not change the statistics."""
 
     def with_path(sample):
         return model(sample), {"path": jnp.outer(jnp.arange(3.0), sample["a"])}
@@ -166,7 +168,7 @@ def test_arrays_beside_the_quantities(tmp_path):
 
 @pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
 def test_samples_from_here_and_there(sampler):
-    """By indices, every third, backwards, none: those of the whole."""
+    """Samples selected by indices or slices are those of the whole table."""
     samples = Samples(SPREAD, 40, 3, sampler)
     whole = samples[:]["a"]
     for rows in (
@@ -184,7 +186,7 @@ def test_samples_from_here_and_there(sampler):
 
 
 def test_a_normal_number_cut_off_at_one_end():
-    """Of mean 0 above 0: half a normal one; the mirror image below."""
+    """A normal number of mean 0 cut off below 0 is half-normal; cut off above 0, it is the mirror image."""
     ends = {"up": (0.0, np.inf), "down": (-np.inf, 0.0)}
     spread = {
         name: Distribution("truncated-normal", mean=0.0, std=1.0, low=low, high=high)
@@ -198,7 +200,8 @@ def test_a_normal_number_cut_off_at_one_end():
 
 
 def test_failures_are_counted_kept_and_left_out():
-    """b > 0.9 fails; √a₀ of a negative a₀ does too: each with its index, and can be drawn again alone."""
+    """Trajectories fail by b > 0.9 or by the root of a negative a₀. They are listed by index, left out of the
+    statistics, and each can be drawn again."""
     study = monte_carlo(fragile, SPREAD, 600, seed=3)
     drawn = [study.sample(i) for i in range(600)]
     bad = [i for i, s in enumerate(drawn) if s["b"] > 0.9 or s["a"][0] < 0]
@@ -220,13 +223,13 @@ def test_stops_when_it_is_accurate_enough():
     assert study.statistics["quantities"]["sum"]["mean_error"] <= 0.02
     assert study.trajectories <= (0.5 + 1 / 12) / 0.02**2 * 1.1 + 256
     by_quantile = monte_carlo(model, SPREAD, 100_000, accuracy={("b", 0.95): 0.005}, **options)
-    # of a uniform number the quantile's error is √(p (1 − p)/N), found here from some twenty values: to a quarter
+    # the error of a uniform number's quantile is √(p (1 − p)/N); it is estimated here from some twenty values
     assert 0.4 < by_quantile.trajectories / (0.95 * 0.05 / 0.005**2) < 1.6
     assert by_quantile.statistics["quantities"]["b"]["quantiles"]["0.95"]["error"] <= 0.005
 
 
 def test_a_rare_failure_is_not_taken_for_none():
-    """One in 500 fails: the first blocks hold none, and say little; N of the target by Wilson's interval."""
+    """One in 500 trajectories fails. Blocks without a failure do not end the run, since Wilson's interval stays wide."""
 
     def rare(sample):
         return {"b": sample["b"], "constant": 1.0, "failed": sample["b"] > 0.998}
@@ -236,7 +239,7 @@ def test_a_rare_failure_is_not_taken_for_none():
     assert 3000 < study.trajectories < 20_000
     assert study.statistics["failure"]["low"] < 0.002 < study.statistics["failure"]["high"]
     never = monte_carlo(rare, SPREAD, 1000, seed=3, accuracy={"constant": 1e-9})
-    assert never.trajectories == 1000  # what has not varied is not accurate yet
+    assert never.trajectories == 1000  # a quantity that has not varied does not count as accurate
 
 
 def test_progress_says_what_was_found_so_far():
@@ -254,7 +257,7 @@ def test_progress_says_what_was_found_so_far():
 
 
 def test_one_trajectory_has_no_error_that_could_be_stated():
-    """0 would say that it is exact."""
+    """The errors from one trajectory are NaN; an error of 0 would mean an exact result."""
     found = monte_carlo(model, SPREAD, 1).statistics["quantities"]["sum"]
     errors = [found["mean_error"], found["std"], found["std_error"]]
     assert np.isnan([*errors, *(q["error"] for q in found["quantiles"].values())]).all()
@@ -440,26 +443,26 @@ def test_messages(tmp_path):
     ],
 )
 def test_what_cannot_be_is_named(call, kind, message):
-    """Which argument, what it is, what it may be; before anything runs."""
+    """Messages name the argument, its value and the accepted values before anything runs."""
     with pytest.raises(kind, match=re.escape(message)):
         call()
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path):
-    """Of a folder, too, whose JSON knows none of NumPy's; a block longer than the run is cut to it."""
+    """NumPy integers are accepted, also by the JSON of a folder; a block larger than the run is cut to its size."""
     found = monte_carlo(model, SPREAD, np.int64(10), seed=np.int64(3), folder=tmp_path, block=10**9)
     assert found.statistics == monte_carlo(model, SPREAD, 10, seed=3).statistics
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path):
-    """Not a full disk, and nothing to resume."""
+    """The message does not speak of a full disk or of resuming."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OSError, match=r"file/run cannot be written to; nothing is lost\. Make it"):
         monte_carlo(model, SPREAD, 10, folder=tmp_path / "file" / "run")
 
 
 def test_parameters_that_cannot_be_are_found_before_anything_runs():
-    """The system itself refuses; the message has its words, the trajectory and the seed."""
+    """The system's own error is raised with the trajectory and the seed before the model runs."""
 
     def build(sample):
         if np.any(sample["a"] <= 0):
@@ -477,7 +480,8 @@ def test_parameters_that_cannot_be_are_found_before_anything_runs():
 
 
 def test_a_check_may_give_false_or_fail_in_its_own_way():
-    """False, or an array with False in it, is a refusal; an error of its own comes with the trajectory."""
+    """A check refuses a sample by False, by an array that contains False, or by an assertion; other errors get a note
+    with the trajectory."""
     run = lambda check: monte_carlo(lambda s: 1 / 0, SPREAD, 5000, seed=3, check=check)
 
     def asserted(sample):
@@ -509,7 +513,8 @@ def test_a_folder_without_zarr(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_loses_nothing(tmp_path):
-    """No file may grow beyond 1 kB after the first block: what the system says, what is kept, and the run goes on."""
+    """If the disk is full after the first block (simulated by a limit of 1 kB per file), the message says how much is
+    kept, and the run can be resumed."""
     resource = pytest.importorskip("resource")
     allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -526,7 +531,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
     seen = []
     again = run(folder=tmp_path, resume=True, progress=seen.append)
     assert json.dumps(again.statistics) == json.dumps(whole.statistics)
-    assert seen[0].rate == 0 < seen[1].rate  # the first block was there
+    assert seen[0].rate == 0 < seen[1].rate  # the first block had been written
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
@@ -541,7 +546,9 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
             with pytest.raises(ValueError, match=refused):
                 monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=resume)
         (table / name).unlink()
-    (table / "zarr.0123.partial").write_text("{")  # killed before the table was there
+    (table / "zarr.0123.partial").write_text(
+        "{"
+    )  # left by a process that was killed before it had written the table
     monte_carlo(model, SPREAD, 10, folder=tmp_path)
     with pytest.raises(
         ValueError, match=r"its `quantities` is \['b', 'sum'\], asked for is \['x'\]"
@@ -550,7 +557,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
 
 
 def test_a_ball_in_batches():
-    """`rollout` as a batched model: homogeneous ball on a plane, whose velocity stays: exact displacement u t."""
+    """With `rollout` as a batched model, homogeneous balls on a plane move by their constant velocity times 2 s."""
     from jaxhamel.systems import RollingBall
 
     ball = RollingBall(0.5, 1.0, [0.1] * 3, [0, 0, 0], [], None)
@@ -570,14 +577,14 @@ def test_a_ball_in_batches():
 
 
 def crossing(sample):
-    """A limit that is crossed, with probability 0.1, and failures: NaN below 0.02, its own from 0.01 to 0.06."""
+    """b, whether b is above 0.9 (probability 0.1), and failures: NaN for b < 0.02, `failed` for 0.01 < b < 0.06."""
     b = sample["b"]
     root = jnp.where(b < 0.02, jnp.nan, b)
     return {"b": root, "above": b > 0.9, "failed": (b > 0.01) & (b < 0.06)}
 
 
 def test_an_event_is_no_failure():
-    """Trajectories above the limit stay in all statistics; the probability is stated with Wilson's interval."""
+    """Trajectories above the limit stay in all statistics; the event's probability has Wilson's interval."""
     study = monte_carlo(crossing, {"b": SPREAD["b"]}, 4000, seed=2)
     b = Samples({"b": SPREAD["b"]}, 4000, 2)[:]["b"]
     well = b >= 0.06
@@ -597,13 +604,16 @@ def test_an_event_is_no_failure():
     assert study.events == ("above",)
     half = (found["high"] - found["low"]) / (2 * z)
     enough = monte_carlo(crossing, {"b": SPREAD["b"]}, 4000, seed=2, accuracy={"above": 2.2 * half})
-    assert 600 < enough.trajectories < 1300  # a fifth of all: the square of the error
+    assert (
+        600 < enough.trajectories < 1300
+    )  # 2.2 times the error needs about a fifth of the 4000 trajectories
     with pytest.raises(ValueError, match="asks for a quantile of 'above', which is 0 or 1; ask"):
         monte_carlo(crossing, {"b": SPREAD["b"]}, 10, accuracy={("above", 0.5): 0.1})
 
 
 def test_an_event_that_never_happens():
-    """Its mean has no error that could be stated; its probability has an interval, by which a run may stop."""
+    """The mean of an event that never happens has no estimated error, but its probability has an interval, and a run
+    stops by it."""
     model = lambda s: {"never": s["b"] > 2.0}
     lines = []
     study = monte_carlo(
@@ -621,13 +631,13 @@ def test_an_event_that_never_happens():
 
 
 def chunks(folder):
-    """The files of the blocks, by number."""
+    """The files of the blocks, in the order of their numbers."""
     found = (folder / "values.zarr" / "c").glob("*/0")
     return sorted(found, key=lambda path: int(path.parent.name))
 
 
 def test_blocks_that_were_exchanged_are_computed_again(tmp_path):
-    """With each other, or with the same block of a run with another seed: each is a whole block of a right form."""
+    """Valid blocks from another position or from a run with another seed are detected and computed again."""
     whole = monte_carlo(model, SPREAD, 768, seed=3, folder=tmp_path / "a")
     monte_carlo(model, SPREAD, 768, seed=4, folder=tmp_path / "b")
     first, second, third = chunks(tmp_path / "a")
@@ -642,7 +652,7 @@ def test_blocks_that_were_exchanged_are_computed_again(tmp_path):
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
-    """The second is refused while the first runs, and only then."""
+    """A second run in the folder is refused while the first one runs, and accepted after it."""
     heard = []
 
     def second(progress):
@@ -675,7 +685,8 @@ def test_a_table_of_another_form_is_left_alone(tmp_path):
 
 
 def test_the_check_gets_the_smallest_and_the_largest_of_all():
-    """Of each number, also beyond the samples that are looked at together."""
+    """The check gets the samples with the smallest and largest value of each number, also from beyond the first 65,536
+    samples."""
     samples, given = Samples(SPREAD, 200_000, 5), []
     samples.check(lambda sample: given.append(sample))
     drawn = samples[:]

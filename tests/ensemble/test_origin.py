@@ -1,4 +1,4 @@
-"""Only the program that began a run goes on with it: in this process or another, on one device or on many."""
+"""Only the program that began a run can resume it, in this process or another, on one device or on many."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SAMPLE = {"x": np.linspace(0.0, 1.0, 7)}
 
 
 class Stopped(Exception):
-    """A run that does not end."""
+    """Raised to interrupt a run."""
 
 
 def stop(progress):
@@ -41,7 +41,7 @@ def halved(sample):
 
 @pytest.fixture
 def begun(tmp_path):
-    """A folder with one of four blocks of `halved`."""
+    """A folder with the first of the four blocks of a run of `halved`."""
     with pytest.raises(Stopped):
         monte_carlo(halved, SPREAD, 1000, seed=3, folder=tmp_path, progress=stop)
     return tmp_path
@@ -52,7 +52,8 @@ def resumed(folder, model, **options):
 
 
 def test_another_model_does_not_go_on(begun):
-    """It went on: a quarter of the numbers were of the first model. What differs is said, and the folder stays as it is."""
+    """A run resumed with another model would mix the numbers of two models. The message shows the difference between
+    the programs, and the folder is unchanged."""
     message = (
         r"holds the run of another model: its program has `v1:float64\[256\] = div v0 float64\[\] 2.0` where that of "
         r"the model given has `gives v0`; nothing was changed. Resume with the model that began it"
@@ -60,7 +61,9 @@ def test_another_model_does_not_go_on(begun):
     with pytest.raises(ValueError, match=message):
         resumed(begun, model)
     whole = monte_carlo(halved, SPREAD, 1000, seed=3)
-    same = resumed(begun, lambda sample: {"y": sample["x"] / 2})  # another name for the same
+    same = resumed(
+        begun, lambda sample: {"y": sample["x"] / 2}
+    )  # the same program under another name
     assert json.dumps(same.statistics) == json.dumps(whole.statistics)
 
 
@@ -78,13 +81,13 @@ def shifted(by):
 
 
 def looking_up(table):
-    """A function with a global variable of this value."""
+    """A function with a global variable TABLE of the given value."""
     code = (lambda x: x + TABLE[-7:]).__code__
     return types.FunctionType(code, {"TABLE": table})
 
 
 class Shift:
-    """A function with a number of its own."""
+    """A callable object with a number of its own."""
 
     def __init__(self, by):
         self.by = by
@@ -115,7 +118,8 @@ LAST[-1] = np.nextafter(1.0, 2.0)
     ],
 )
 def test_what_decides_the_numbers_is_in_the_text(one, other):
-    """A number in its last place, an operation, an entry of an array, what a call of Python does."""
+    """The program's text contains each number to its last digit, each operation, each array entry, and the code and
+    data of Python callbacks."""
     assert program_text(one, SAMPLE) == program_text(one, SAMPLE)
     assert program_text(one, SAMPLE) != program_text(other, SAMPLE)
 
@@ -133,7 +137,7 @@ def test_what_does_not_decide_them_is_not():
 
 
 def test_the_same_in_every_process():
-    """Steps, tolerances, gradients, tables and calls of Python: other hashes of text, other devices, another cache."""
+    """The texts of all models are the same in a process with another hash seed and another number of devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=3"
     others = {"PYTHONHASHSEED": "77", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     found = subprocess.run(
@@ -148,7 +152,7 @@ def test_the_same_in_every_process():
 
 
 def test_describing_a_program_changes_none():
-    """A function that is jitted inside is traced again, in lanes, when it is run."""
+    """Describing a program traces an inner jitted function once more, in lanes; later calls do not trace again."""
     ran = []
 
     @jax.jit
@@ -164,7 +168,7 @@ def test_describing_a_program_changes_none():
 
 
 class Mirrored(Distribution):
-    """Drawn from the other end."""
+    """A distribution whose samples are drawn from the other end."""
 
     def quantile(self, p):
         return super().quantile(1 - p)
@@ -189,11 +193,11 @@ def test_the_same_program_of_another_version_goes_on_and_says_so(begun, monkeypa
     with pytest.warns(UserWarning, match=message):
         study = resumed(begun, halved)
     assert abs(study.statistics["quantities"]["y"]["mean"] - 50.0) < 0.1
-    resumed(begun, halved)  # nothing is missing: nothing is rounded in another way
+    resumed(begun, halved)  # a finished run computes nothing, so there is no warning
 
 
 def test_a_program_of_another_version_is_compared_by_its_numbers(begun, monkeypatch):
-    """Programs differ line by line: the trajectories that are there are computed again."""
+    """Programs of two versions of JAX differ line by line, so the stored trajectories are computed again and compared."""
     versions(monkeypatch, jaxlib="9.9", jax="9.9")
     message = (
         r"begun with jax [\d.]+, jaxlib [\d.]+\. Programs of two .* again: 'y' differs by up to 1"
@@ -206,7 +210,7 @@ def test_a_program_of_another_version_is_compared_by_its_numbers(begun, monkeypa
 
 
 def test_a_folder_that_has_no_program(begun):
-    """Of a version that kept none."""
+    """A folder written by a version that stored no program is compared by its numbers, too."""
     disk = zarr.open_array(begun / "values.zarr", mode="r+")
     kept = {k: v for k, v in disk.attrs.items() if k != "origin"}
     disk.attrs.clear()

@@ -1,4 +1,5 @@
-"""The page on ensembles says what happens: its Monte Carlo code runs, and finds what the page says it finds."""
+"""The Monte Carlo and adaptive-step examples on the page about ensembles run, and find the results that the page
+states."""
 
 import re
 from pathlib import Path

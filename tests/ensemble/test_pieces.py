@@ -1,4 +1,5 @@
-"""Reverse mode of intervals of many steps: the same numbers, and memory like the square root of the steps."""
+"""Reverse mode over intervals of many steps: the gradient with all states stored, in memory that grows with the square
+root of the steps."""
 
 from functools import partial
 
@@ -17,7 +18,7 @@ Y0 = jnp.linspace(0.5, 1.5, 64)
 
 
 def swing(t, y, p):
-    """A pendulum whose support shakes: where a step begins matters."""
+    """A pendulum whose support shakes, so that the rate depends on time."""
     angle, rate = y
     return jnp.stack([rate, -(p + jnp.cos(3.0 * t)) * jnp.sin(angle)])
 
@@ -30,7 +31,7 @@ def swung(y0, p, *, steps, method="rk4", checkpoint: bool | None = True):
 
 
 def turned(u0, _, *, steps, method):
-    """By a method on the group, of whose steps JAX keeps what it likes."""
+    """The mean of u³ for a body advanced by a Lie-group method, for which JAX chooses what each step stores."""
     body, axes = FreeRigidBody([1.0, 2.0, 2.5]), (None, None, 0, None)
     u0 = jnp.stack([u0, 1.0 + u0, u0], axis=1)
     options = {"dt": 1.0001 / steps, "in_axes": axes, "method": method, "checkpoint": True}
@@ -42,7 +43,8 @@ def turned(u0, _, *, steps, method):
     ("steps", "method"), [(37, "rk4"), (50, "rk4"), (37, diffrax.Dopri8()), (1000, "rk4")]
 )
 def test_the_same_motion_and_gradient_as_with_all_states(steps, method):
-    """37 steps are six pieces of six and one more."""
+    """Value and gradient with checkpoints equal those with all states stored; 37 steps, for example, are six pieces of
+    six steps and one more step."""
     found, wanted = (
         jax.jit(
             jax.value_and_grad(partial(swung, steps=steps, method=method, checkpoint=c), (0, 1))
@@ -58,7 +60,8 @@ def test_the_same_motion_and_gradient_as_with_all_states(steps, method):
     [(swung, "rk4"), (swung, diffrax.Tsit5()), (turned, jaxhamel.CommutatorFree2())],
 )
 def test_memory_grows_like_the_square_root(cost, method):
-    """Of 16 times the steps between two times, as the compiled program states it: four times; all states: 16 times."""
+    """For 16 times as many steps the compiled program needs two to five times the memory; all states would need 16
+    times."""
 
     def bytes_of(steps):
         gradient = jax.grad(partial(cost, steps=steps, method=method))
@@ -68,7 +71,7 @@ def test_memory_grows_like_the_square_root(cost, method):
 
 
 def test_lengths_of_pieces():
-    """A divisor about the root where there is one, so that one program does for all pieces."""
+    """The length of the pieces is a divisor near the square root if there is one, so that all pieces share one program."""
     wanted = {1: (1, 0), 32: (32, 0), 100: (10, 0), 1000: (25, 0), 37: (6, 1), 101: (10, 1)}
     assert {n: lengths(n, n) for n in wanted} == wanted
     assert [lengths(n, 10_000) for n in (100, 200, 1000)] == [(100, 0), (100, 0), (100, 0)]

@@ -1,4 +1,5 @@
-"""rollout against simulate at tight tolerances: values, order, groups, derivatives, what is shared and what is not."""
+"""`rollout` against `simulate` with tight tolerances: values, order, groups, derivatives, shared arguments and those of
+each trajectory."""
 
 import diffrax
 import jax
@@ -36,7 +37,8 @@ def exact():
 
 @pytest.mark.parametrize(("method", "error"), [("rk4", 3e-5), (diffrax.Dopri8(), 1e-9)])
 def test_each_trajectory_is_that_of_simulate(exact, method, error):
-    """Own system, state and control in each; uneven times; one row for each time, the first one given."""
+    """Each trajectory has its own system, state and control; times are uneven; there is one row per time, beginning
+    with the initial state."""
     q, u = ensemble.rollout(balls(MASSES), Q0, U0, UNEVEN, SWING, dt=0.05, method=method)
     for found, wanted in zip((*q, u), (*exact.q, exact.u), strict=True):
         assert found.shape == wanted.shape
@@ -46,7 +48,7 @@ def test_each_trajectory_is_that_of_simulate(exact, method, error):
 
 
 def test_order_is_four_on_a_group():
-    """The error at half the step is a sixteenth: projection to the group costs no order."""
+    """Halving the step divides the error by sixteen, so normalising quaternions does not lower the order."""
     body, ts = FreeRigidBody([1.0, 2.0, 2.5]), np.array([0.0, 1.0])
     wanted = jaxhamel.simulate(body, Q0[0][0], U0[0], ts, rtol=1e-12, atol=1e-14).q[-1]
     options = {"in_axes": (None, 0, 0, None)}
@@ -59,7 +61,8 @@ def test_order_is_four_on_a_group():
 
 
 def test_derivatives_backward_forward_and_by_differences():
-    """Of a mean over the ensemble by what each has (the start) and what all share (the inertia); with checkpoints."""
+    """Derivatives of a mean over the ensemble, by each start and by the shared inertia, agree in both modes and with
+    Richardson's extrapolation."""
     ts = np.array([0.0, 0.2, 0.4])
 
     def mean_square(u0, inertia):
@@ -82,7 +85,8 @@ def test_derivatives_backward_forward_and_by_differences():
 
 
 def test_few_lanes_and_many():
-    """A long method takes a few lanes a stage at a time and many at once: the same values, the same gradient."""
+    """A method with many stages runs few lanes one stage at a time and many lanes in one loop, with equal values and
+    gradients."""
 
     def mean_square(inertia, u0):
         options = {"dt": 0.1, "in_axes": (None, None, 0, None), "method": diffrax.Tsit5()}
@@ -101,7 +105,7 @@ def test_few_lanes_and_many():
 
 
 def test_a_spline_as_control_needs_no_vmap():
-    """Its window of coefficients is at an index that is data; a warning would be an error here."""
+    """A spline's look-up of coefficients runs in lanes without a warning."""
     spline = Spline(jnp.asarray(RNG.normal(size=(9, 2))), 0.0, 1.0)
     ball = two_mass_ball()
     ts = np.array([0.0, 0.2])
@@ -112,7 +116,7 @@ def test_a_spline_as_control_needs_no_vmap():
 
 
 def test_a_ball_without_masses_of_its_own_in_each_lane():
-    """An array without numbers has a batch axis, too."""
+    """Arrays of size 0 are batched, too: a ball without masses in each lane moves as a shared one."""
     from jaxhamel.systems import RollingBall
 
     make = lambda m: RollingBall(0.5, m, [0.1] * 3, [0, 0, 0], [], None)
@@ -135,7 +139,7 @@ def test_one_that_breaks_down_leaves_the_others_alone():
 
 
 def test_tableaus():
-    """Consistency: rows of a sum to c, weights to 1; a last stage for the error estimate is gone."""
+    """Tableaus are consistent: rows of a sum to c, weights to 1. Stages that only the error estimate uses are dropped."""
     for method in (diffrax.Heun(), diffrax.Bosh3(), diffrax.Tsit5(), diffrax.Dopri8()):
         found = tableau(method)
         np.testing.assert_allclose(np.sum(found.a, axis=1), found.c, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Sobol indices and derivative bounds against closed forms: Ishigami's function, Sobol's g-function, linear models."""
+"""Sobol indices and derivative bounds against closed forms: Ishigami's function, Sobol's g-function and linear models."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +18,7 @@ def ishigami(sample):
 
 
 def ishigami_exact():
-    """(variance, first, total)."""
+    """Variance, first-order indices and total indices."""
     pi4 = np.pi**4
     first = np.array([0.5 * (1 + B * pi4 / 5) ** 2, A**2 / 8, 0.0])
     both = 8 * B**2 * pi4**2 / 225
@@ -41,7 +41,7 @@ def g_exact():
     return variance, each / variance, each * np.prod(1 + each) / (1 + each) / variance
 
 
-# an interval of 95 % misses one time in twenty: allow it twice its width, and the estimate its own scatter
+# a 95 % interval misses one time in twenty, so the test doubles its width and allows 0.02 for the estimate
 @pytest.mark.parametrize(
     ("model", "spread", "exact"),
     [(ishigami, ANGLES, ishigami_exact), (g_function, UNIT, g_exact)],
@@ -69,12 +69,12 @@ NORMAL = {
 
 
 def linear(sample):
-    """3 a + 2 log b₁ + log b₂ of normal a and log b: variances 36, 1, 0.01; `b` fails now and then."""
+    """3 a + 2 log b₁ + log b₂ with normal a and log b, whose terms have the variances 36, 1 and 0.01."""
     return {"f": 3 * sample["a"] + 2 * jnp.log(sample["b"][0]) + jnp.log(sample["b"][1])}
 
 
 def test_bounds_are_the_indices_of_a_linear_model():
-    """Every gradient is the same: ν_i = c_i² σ_i² exactly, and T_i of the sampled variance."""
+    """The gradient is constant, so the bounds times the variance are c_i² σ_i² exactly."""
     found = derivative_bounds(linear, NORMAL, 500, seed=2)
     wanted = np.array([36.0, 1.0, 0.01])
     np.testing.assert_allclose(found.indices["f"]["bound"] * found.variance["f"], wanted, rtol=1e-6)
@@ -86,7 +86,7 @@ def test_bounds_are_the_indices_of_a_linear_model():
 
 
 def test_the_parameters_keep_their_names():
-    """f = 10 b + a of standard normals, b given first: 100/101 and 1/101, each beside its own name, by both ways."""
+    """For f = 10 b + a of standard normals with b given first, both methods assign 100 to b and 1 to a."""
     spread = {name: Distribution("normal", mean=0.0, std=1.0) for name in ("b", "a")}
     steep = lambda s: {"f": 10 * s["b"] + s["a"]}
     for found, kind in (
@@ -100,7 +100,8 @@ def test_the_parameters_keep_their_names():
 
 
 def test_bounds_are_not_below_the_total_indices():
-    """Ishigami's function: E[(∂f/∂x_i · 2π φ(z))²] by quadrature, above T_i V."""
+    """The bounds of Ishigami's function are above its total indices; that of x₂ agrees with E[(∂f/∂x₂ · 2π φ(z))²] by
+    quadrature."""
     found = derivative_bounds(ishigami, ANGLES, 4096, seed=2)
     _, _, total = ishigami_exact()
     assert np.all(found.indices["f"]["bound"] > total)
@@ -115,7 +116,7 @@ def test_bounds_are_not_below_the_total_indices():
 
 
 def test_a_batched_model_and_samples_that_fail():
-    """The same numbers as one by one; a base sample is left out whole when one of its trajectories fails."""
+    """A base sample is left out if one of its trajectories fails. A batched model has the bounds of the linear model."""
 
     def batched(samples):
         a = samples["a"]
@@ -132,11 +133,14 @@ def test_a_batched_model_and_samples_that_fail():
 
 
 def test_indices_of_a_small_table():
-    """Rows A, B, A with one number of B, about 100: the estimators by hand, wherever the values lie."""
+    """The estimators for a table of three rows by hand: columns A, B, and A with one number from B. A shift by 100
+    changes nothing."""
     a, b, mixed = np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, -3.0]), np.array([1.5, 1.0, -2.0])
     for middle in (0.0, 100.0):
         variance, found = _saltelli_indices(middle + np.column_stack([a, b, mixed]))
-        assert variance == pytest.approx(16 / 6)  # of all six, whose mean is 0
+        assert variance == pytest.approx(
+            16 / 6
+        )  # the variance of all six values of A and B, whose mean is 0
         # 0 (1.5 − 1) + 1 (1 + 1) − 3 (−2 − 2), a third of it; 0.5² + 2² + 4², a sixth
         assert found["first"] == pytest.approx([14 / 3 / (16 / 6)])
         assert found["total"] == pytest.approx([20.25 / 6 / (16 / 6)])
@@ -146,7 +150,7 @@ def test_indices_of_a_small_table():
 
 
 def test_intervals_by_drawing_again():
-    """Of a mean of N normal numbers 1.96 σ/√N to either side; the same for the same seed."""
+    """The bootstrap interval of a mean of N normal numbers is ±1.96 σ/√N; a seed always gives the same interval."""
     spread = {"x": Distribution("normal", mean=[0.0, 0.0], std=1.0)}
     rows = np.random.default_rng(5).normal([1.0, 2.0], [1.0, 3.0], (400, 2))
 

@@ -1,4 +1,4 @@
-"""An ensemble is its trajectories, one by one; what cannot be is refused with its index."""
+"""An ensemble equals its trajectories, simulated one by one; invalid input is refused with its index."""
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ def entry(tree, index):
 
 @pytest.mark.parametrize("options", [{}, {"dt": 0.05}])
 def test_each_trajectory_is_that_of_simulate(options):
-    """Its own system, states and control in each; adaptive and fixed steps."""
+    """Each trajectory has its own system, state and control, with adaptive and with fixed steps."""
     masses = jnp.asarray(RNG.uniform(0.5, 1.5, (B, 2)))
     balls = jax.vmap(lambda m: two_mass_ball(masses=m))(masses)
     q0, control = (Q, RNG.normal(size=(B, 2))), Swing(jnp.asarray(RNG.uniform(0.1, 0.5, (B, 2))))
@@ -52,7 +52,8 @@ def test_each_trajectory_is_that_of_simulate(options):
 
 
 def test_equal_steps_are_taken_in_lanes_and_nothing_else_changes(monkeypatch):
-    """The whole `Trajectory` but for the last digits, one that breaks down among them, except what it reached."""
+    """Lanes give the same `Trajectory` as `vmap` up to rounding, except for the states that a trajectory which
+    overflows has reached."""
     u = np.array(U)
     u[1] *= 1e200
     run = lambda: ensemble.simulate(BODY, Q, u, TS, in_axes=(None, 0, 0, None), dt=0.05)
@@ -60,7 +61,7 @@ def test_equal_steps_are_taken_in_lanes_and_nothing_else_changes(monkeypatch):
     monkeypatch.setattr(_simulate, "takes_equal_steps", lambda *_: False)
     wanted = run()
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
-    assert found.t_end[1] == 0.0  # the last of TS before
+    assert found.t_end[1] == 0.0  # the last time of TS before the overflow
     np.testing.assert_array_equal(found.succeeded, wanted.succeeded)
     good = np.array([0, 2, 3])
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
@@ -113,7 +114,7 @@ FRAMES = []
 
 
 class Pushed(jaxhamel.System):
-    """A point of 2 kg on a line, the force its control."""
+    """A point of 2 kg on a line, whose control is the force on it."""
 
     space = jaxhamel.Euclidean(1)
 
@@ -137,7 +138,7 @@ PATHS = [
 @pytest.mark.parametrize("axis", [0, None])
 @pytest.mark.parametrize("path", PATHS, ids=["simulate", "rollout"])
 def test_constant_controls_in_lanes(path, axis):
-    """x = F t²/4; a second call traces nothing again, its checks neither."""
+    """The position is x = F t²/4. A second call traces neither the motion nor its checks."""
     start, forces = np.zeros((3, 1)), np.array([[1.0], [2.0], [-3.0]])
     control = forces if axis == 0 else forces[0]
     options = {"in_axes": (None, 0, 0, axis), "dt": 0.1}
@@ -149,7 +150,7 @@ def test_constant_controls_in_lanes(path, axis):
 
 
 def test_what_all_share_is_looked_at():
-    """Values of a shared control; shapes of what each has for itself."""
+    """Shared controls are checked by value, and methods of the system by shape."""
     start, narrow = np.zeros((2, 1)), np.zeros((2, 1), np.float32)
     for options in ({"dt": 0.1}, {}):
         with pytest.raises(ValueError, match=r"`control` is not finite at t = 0: \[nan\]"):

@@ -1,4 +1,5 @@
-"""Statistics by hand for a few numbers, merging, the rule to stop, progress: what many random numbers would not notice."""
+"""Statistics of a few numbers by hand, merging, stopping rules and progress: errors that averages over many random
+numbers would hide."""
 
 import jax
 import numpy as np
@@ -18,9 +19,9 @@ SPREAD = {
 
 
 def test_four_numbers_by_hand():
-    """Deviations −2.5 (thrice) and 7.5: Σd² = 75; without one of them σ is √(100/3) (thrice) and 0, which scatter by
-    √(25 · 3/4); with y: Σ d_x d_y = 15, mean of squares 35.9375.
-    """
+    """Moments and their errors of four numbers. The deviations of x are −2.5 (three times) and 7.5, so Σd² = 75.
+    Leaving one number out gives σ = √(100/3) (three times) and 0, and the jackknife error √(25 · 3/4). With y, Σ d_x
+    d_y = 15 and the mean square of the products is 35.9375."""
     found = summarise({"x": X, "y": Y})
     x = found["quantities"]["x"]
     assert (x["n"], x["min"], x["max"], x["mean"], x["std"]) == (4, 0.0, 10.0, 2.5, 5.0)
@@ -34,7 +35,7 @@ def test_four_numbers_by_hand():
 
 
 def test_quantiles_of_evenly_spaced_numbers():
-    """Of 0 … 100 the value is 100 p, and the places 100 p ± √(101 p (1 − p)) hold themselves."""
+    """Of 0 … 100 the quantile is 100 p, and its error √(101 p (1 − p)), since values equal positions."""
     mixed = np.random.default_rng(0).permutation(101.0 - np.arange(101)) - 1.0
     found = quantiles(mixed, (0.05, 0.25, 0.5, 0.95))
     for p in (0.05, 0.25, 0.5, 0.95):
@@ -44,10 +45,10 @@ def test_quantiles_of_evenly_spaced_numbers():
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 50])
 def test_errors_of_few_numbers(n):
-    """Of 1,000 runs of n normal numbers: no error is 0, the two tails have the same, and none is far from the scatter.
+    """The errors stated for few normal numbers are never 0, equal in both tails, and near the scatter over 1,000 runs.
 
-    A tail of so few is hardly known: less than the scatter is said, by a factor of three at most. Of a deviation what
-    it scatters by is said to a fifth, of that of two numbers nothing.
+    The error of a tail quantile is stated too small by a factor of three at most. The error of a deviation is within 20
+    % of its scatter; for two numbers it is NaN.
     """
     runs = np.random.default_rng(4).normal(size=(1000, n))
     found = [summarise({"x": x})["quantities"]["x"] for x in runs]
@@ -107,7 +108,7 @@ def test_a_run_stops_when_all_targets_are_reached():
     assert not Goal([hard, easy]).reached(values, moments)
     assert Goal([easy, Target("x", 0.5, 10.0)]).reached(
         values, moments
-    )  # of those that did not fail
+    )  # of the trajectories that did not fail
     half_failed = columns(np.arange(100.0), failed=np.arange(0, 100, 2))
     assert Goal([Target("x", 0.5, 10.0)]).reached(half_failed, moments)
     assert not Goal([]).reached(values, moments)
@@ -118,7 +119,8 @@ def test_a_run_stops_when_all_targets_are_reached():
 
 
 def test_quantiles_are_looked_at_again_after_some_more():
-    """Two in a hundred: sorting all after each block would cost more than the motions."""
+    """Quantiles are checked again after 2 % more trajectories: sorting all values after each block would take longer
+    than the motions."""
     goal = Goal([Target("x", 0.5, 1e-9)])
     for done, again in ((100, 102), (101, 102), (102, 105)):
         values = columns(np.arange(float(done)))
@@ -127,7 +129,7 @@ def test_quantiles_are_looked_at_again_after_some_more():
 
 
 def test_progress_counts_what_failed_and_the_time_that_is_left():
-    """40 were done now in 4 s, 60 are missing: 6 s."""
+    """This run computed 40 trajectories in 4 s; 60 are missing, which take 6 s."""
     values = columns(np.arange(50.0), failed=[3, 4])
     now = Progress(values, 110, Moments.of(values["x"][:, None]), 5.0, 4.0, 40, 60)
     assert (now.done, now.failed, now.rate, now.left) == (50, 2, 10.0, 6.0)
@@ -146,18 +148,18 @@ def test_progress_counts_what_failed_and_the_time_that_is_left():
 
 
 def test_the_check_sees_the_smallest_and_the_largest_of_each_number():
-    """Also beyond the samples that are looked at together (65,536)."""
+    """The check gets them also from beyond the 65,536 samples that are drawn together."""
     samples, seen = Samples(SPREAD, 100_000, 3), []
     drawn = samples[:]
     samples.check(lambda sample: seen.append((sample["a"][0], sample["a"][1], sample["b"])))
     numbers = np.column_stack([drawn["a"], drawn["b"]])
     rows = {*numbers.argmin(axis=0).tolist(), *numbers.argmax(axis=0).tolist()}
-    assert max(rows) > 65_536  # else the seed tests nothing
+    assert max(rows) > 65_536  # otherwise this seed tests nothing
     np.testing.assert_array_equal(seen, numbers[sorted(rows)])
 
 
 def test_every_sample_is_finite():
-    """Where a generator gives 0 or 1 itself, once in 2⁵³."""
+    """Samples are finite even if the generator returns 0 or 1, which happens once in 2⁵³."""
     points = Probabilities(1, 3, 0, "latin-hypercube")
     points._strata = np.array([[0.0], [0.5], [1.0]])
     p = points[0:3]
@@ -182,7 +184,7 @@ def test_a_run_in_another_precision_is_another_run(tmp_path):
 
 
 def test_the_precision_of_a_context_is_that_of_every_thread():
-    """The numbers drawn come back: in double precision to the last bit, in single precision rounded."""
+    """A model that returns its samples gets them exactly in double precision, and rounded in single precision."""
     for double in (True, False):
         with jax.enable_x64(double):
             study = monte_carlo(lambda sample: {"b": sample["b"]}, SPREAD, 10)
@@ -193,7 +195,7 @@ def test_the_precision_of_a_context_is_that_of_every_thread():
 
 @pytest.mark.parametrize("n", [1, 2, 7, 50, 4000])
 def test_the_interval_is_wilsons(n):
-    """Against SciPy's, from none to all."""
+    """The interval equals SciPy's from 0 to n events."""
     for k in {0, 1, n // 3, n - 1, n}:
         found = probability(np.arange(n) < k)
         wanted = stats.binomtest(k, n).proportion_ci(method="wilson")

@@ -1,4 +1,4 @@
-"""What a system's methods return is looked at where ensembles, control and identification take it, too."""
+"""The shapes and values that a system's methods return are checked by ensembles, control and identification, too."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class Sled(jh.System):
 
 
 class Twice(Sled):
-    """Bodies of twice the mass."""
+    """A sled whose `bodies` have twice the mass of its Lagrangian."""
 
     def force(self, t, q, v, control):
         return jnp.zeros_like(v)
@@ -69,7 +69,7 @@ class Free(Twice):
 
 @pytest.mark.parametrize("way", ["simulate", "rollout"])
 def test_no_inertia(way):
-    """A mass of zero leaves the accelerations undetermined; any other field may be zero."""
+    """With a mass of zero the accelerations are undetermined and the message names it; any other field may be zero."""
     moving = WAYS[way](Free(jnp.asarray(2.0), jnp.asarray(0.0)))
     assert np.all(np.isfinite(jax.tree.leaves(moving)[0]))
     wrong = (
@@ -86,7 +86,7 @@ def test_no_inertia_in_one_trajectory():
 
 
 def test_systems_of_their_own():
-    """One trajectory's shapes, the first one's values."""
+    """If each trajectory has its own system, shapes are checked once and values on the first system."""
     systems = jax.vmap(Sled)(jnp.ones(4))
     with pytest.raises(ValueError, match=r"`force\(t, q, v, control\)` has shape \(1,\)"):
         jh.ensemble.simulate(systems, Q, U, TS, PUSH, in_axes=(0, 0, 0, None))
