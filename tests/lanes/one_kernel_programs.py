@@ -1,7 +1,7 @@
-"""Programs that could end the process: run as a script by test_one_lane.py, which sees it if one does.
+"""Programs in one kernel that could abort the process. test_one_lane.py runs this file as a script and sees an abort.
 
-XLA takes a marked call with an argument that nothing uses for an error of its own, whether the program was so written, or
-its simplifier or the removal of dead results made it so.
+XLA aborts with an internal error at a marked call with an unused argument: one that the program does not use, or one
+whose use XLA's simplifier has removed.
 """
 
 import jax
@@ -105,10 +105,10 @@ IN_LANES = (all_of, of_constants, of_equal_constants, by_turns, many, remembered
 
 
 def check(ways, transformed):
-    """The same as without; not where numbers are not finite, since to lanes 0·NaN is 0.
+    """Compares the transformed functions with the plain ones, except for numbers that are not finite, since lanes take
+    0·NaN as 0.
 
-    One program for each way with all functions in it: a call that is marked stands for itself, and the fixed part of
-    compiling is paid once for eight.
+    Each way has one program with all functions, since compiling eight programs would take longer.
     """
     wanted = jax.jit(lambda *each: [all_by(way, lambda f: f)(*each) for way in ways])(*ARGUMENTS)
     for way, right in zip(ways, wanted, strict=True):
@@ -131,7 +131,8 @@ def lane(f):
 
 
 def gradient_of_three():
-    """Of an ensemble in adaptive lanes, fewer than it takes them for: XLA puts constants in the place of arguments here."""
+    """Compiles the gradient of an adaptive ensemble of three, in which XLA replaces arguments by constants. FEWEST is
+    lowered so that three lanes are enough."""
     for module in (_adaptive_paths, _simulate_lanes):
         module.FEWEST = 0
     q0, u0 = np.tile([1.0, 0, 0, 0], (3, 1)), jnp.ones((3, 3))

@@ -1,4 +1,4 @@
-"""The tables of docs/primitives.md, made from the package's records: `python -m tests.lanes.primitives` writes them."""
+"""Writes the tables of docs/primitives.md from the package's records of primitives: `python -m tests.lanes.primitives`."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ HEAD = [
 
 
 def tables() -> str:
-    """One row for each elementwise operation, then the names of the others by kind."""
+    """The page's tables: one row per elementwise operation, then the names of all others by kind."""
     elementwise = of_kind(Kind.ELEMENTWISE)
     rows = [_row(name, PRIMITIVES[name]) for name in sorted(elementwise)]
     others = {kind.value: of_kind(kind) for kind in Kind if kind is not Kind.ELEMENTWISE}
@@ -48,7 +48,7 @@ def _names(names: set[str]) -> str:
 
 
 def document() -> str:
-    """The page with its tables replaced by those of the package."""
+    """The text of the page with its tables made from the package."""
     text = DOCUMENT.read_text()
     before, rest = text.split(START)
     return before + tables() + rest.split(END)[1]

@@ -1,4 +1,5 @@
-"""Factorisations and products of matrices too large to be written out stay operations on arrays, the rest runs in lanes."""
+"""Factorisations and products of large matrices stay operations on arrays, while the operations around them run in
+lanes."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,8 @@ RHS, SHARED = RNG.normal(size=(LANES, LARGE)), RNG.normal(size=LARGE)
 
 
 def of_one(matrix, rhs, shared):
-    """A large symmetric solution, whose result enters the operations after it; factors of a smaller matrix."""
+    """Solves a large symmetric system, whose solution enters the smaller matrix of a second one; also a Cholesky factor
+    and a determinant."""
     x = symmetric_solve(matrix, jnp.sin(rhs) * shared)
     small = matrix[:N, :N] * jnp.cos(x[0])
     y = jnp.linalg.solve(small, x[:N])
@@ -39,7 +41,7 @@ def by_numpy(matrix, rhs, shared):
 
 
 def total(transform):
-    """A number of all results."""
+    """Returns a function whose value is a sum over all results, for gradients."""
     return lambda *given: sum(jnp.sum(jnp.sin(x)) for x in transform(of_one)(*given))
 
 
@@ -47,7 +49,7 @@ in_lanes = jax.jit(lanes(of_one, (0, 0, None)))
 
 
 def test_values_are_those_of_numpy():
-    """Without a warning, which would say that the whole function runs under `vmap`."""
+    """Values equal NumPy's, without the warning that the whole function runs under `vmap`."""
     found = in_lanes(MATRIX, RHS, SHARED)
     expected = [by_numpy(*each, SHARED) for each in zip(MATRIX, RHS, strict=True)]
     for x, exact in zip(found, map(np.stack, zip(*expected, strict=True)), strict=True):
@@ -65,7 +67,7 @@ def test_gradients_are_those_of_vmap():
 
 @needs_loops
 def test_the_rest_runs_in_lanes():
-    """Loops over the lanes, or fusions of a kernel, before, between and after the factorisations."""
+    """The program has loops or fusions over the lanes before, between and after the factorisations."""
     text = in_lanes.lower(MATRIX, RHS, SHARED).as_text()
     assert text.count('"stablehlo.reduce_window"') + text.count('mhlo.fusion"(') >= 3
 
@@ -79,34 +81,37 @@ def test_a_single_trajectory_is_divided_likewise():
     assert "xla_cpu_small_call" in run.lower(*given).as_text()
     closed = jax.make_jaxpr(square)(*given)
     program = scalarise(closed, [True, True, False], blocks=True)
-    assert program.operations()["sin"] == LARGE  # those ahead of the factorisation count
+    assert (
+        program.operations()["sin"] == LARGE
+    )  # operations before the factorisation are counted, too
 
 
 def test_blocks_on_which_no_result_depends_are_left_out():
-    """The determinant needs the factor; the solution that nothing uses does not count."""
+    """The determinant needs the LU factors, so one block remains; the unused solution is dropped."""
 
     def f(x):
         jnp.linalg.solve(x, x[0])
         return jnp.linalg.det(x)
 
     program = scalarise(jax.make_jaxpr(f)(np.eye(N)), [True], blocks=True)
-    assert [len(each.results) for each in program.graph.blocks] == [3]  # of `lu`
+    assert [len(each.results) for each in program.graph.blocks] == [3]  # LU has three results
 
 
 WIDTH, SHIFT = 12, RNG.normal(size=12)
-KNOWN = np.tril(RNG.normal(size=(18, WIDTH)), 4)  # 146 numbers and zeros
+KNOWN = np.tril(RNG.normal(size=(18, WIDTH)), 4)  # 146 nonzero entries
 LAYER, STATES = RNG.normal(size=(WIDTH, WIDTH)) / 3, RNG.normal(size=(20, WIDTH))
 
 
 def network(layer, x):
-    """A matrix that is an input, its transpose beside columns of its own, and one that is known."""
+    """Products with a matrix argument, with its transpose and with a constant matrix, and nonlinear functions between
+    them."""
     hidden = jnp.tanh(layer @ x + SHIFT)
     turned = jnp.stack([hidden, jnp.sin(hidden)], 1).T @ layer
     return KNOWN @ jnp.cos(turned[0]) + jnp.sum(turned[1])
 
 
 def test_products_with_many_shared_numbers_stay_products():
-    """Values and both derivatives are those of `vmap`, in lanes with nothing but products in between."""
+    """Products with shared matrices stay products of arrays; values and both derivatives equal those of `vmap`."""
 
     def found(transform):
         of_all = transform(network, (None, 0))
@@ -125,7 +130,8 @@ def test_products_with_many_shared_numbers_stay_products():
 
 
 def test_products_of_sparse_or_few_numbers_are_written_out():
-    """Sums of a chain (ones), a matrix times a diagonal one, fewer numbers, and a product of two matrices of each lane."""
+    """Products are written out if the matrix has only ones, is diagonal or small, or if both factors belong to the
+    lane."""
     few, ones = jnp.asarray(LAYER[:5]), np.tri(WIDTH)
 
     def f(layer, x):

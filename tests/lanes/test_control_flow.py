@@ -1,4 +1,4 @@
-"""Branches, loops and functions with rules of their own in lanes, against jax.vmap, in values and derivatives."""
+"""Branches, loops and functions with custom derivative rules in lanes, against `jax.vmap`, in values and derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,11 @@ from jaxhamel._lanes._program import scalarise
 from jaxhamel.ensemble import lanes
 
 X = np.random.default_rng(0).uniform(0.2, 0.9, (6, 3))
-WHICH = np.array([0, 1, 2, -4, 7, 1])  # `lax.switch` goes to the nearest
+WHICH = np.array([0, 1, 2, -4, 7, 1])  # `lax.switch` clamps the index
 
 
 def kepler(x):
-    """Newton's method with a known number of turns: E − 0.3 sin E = x."""
+    """Solves Kepler's equation E − 0.3 sin E = x by four steps of Newton's method."""
     step = lambda i, e: e - (e - 0.3 * jnp.sin(e) - x) / (1 - 0.3 * jnp.cos(e))
     return lax.fori_loop(0, 4, step, x)
 
@@ -62,7 +62,7 @@ def test_values(name):
 
 @pytest.mark.parametrize("by", [jax.jacfwd, jax.jacrev])
 def test_derivatives(by):
-    """Of all in one; a NaN in the branch that is not taken stays there, as in one trajectory."""
+    """Derivatives of all functions in one program. A NaN in a branch that is not taken does not enter them."""
 
     def every(x):
         found = [f(x) for name, f in FUNCTIONS.items() if "exponential" not in name]
@@ -94,7 +94,7 @@ def length(x):
     return jnp.sqrt(jnp.sum(x * x))
 
 
-# three times the truth, to see that it is the rule that is used
+# three times the derivative, which shows that the rule is used
 length.defvjp(lambda x: (length(x), x), lambda x, bar: (3 * bar * x / length(x),))
 
 
@@ -111,7 +111,7 @@ def test_forward_mode_of_custom_vjp_is_refused_as_by_jax():
             jax.jvp(transform(length), (X,), (X,))
 
 
-# --- what is better left a loop -------------------------------------------------------------------
+# --- loops that are not written out -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_other_loops_run_under_vmap(named, f):
 
 
 def test_what_is_known_costs_nothing():
-    """A known branch and a loop over known numbers leave no trace."""
+    """A branch with a known condition and additions of zero leave only the three products."""
 
     def f(x):
         x = lax.fori_loop(0, 3, lambda i, y: y + 0.0, x)
@@ -147,7 +147,8 @@ def test_what_is_known_costs_nothing():
 
 
 def test_a_small_inverse_is_written_out():
-    """28 products and quotients, choices of rows beside: no table is looked into, so that it is one loop over the lanes."""
+    """The inverse of a 3 × 3 matrix takes fewer than 40 products and quotients; rows are exchanged by selects and not
+    by table look-ups, so the program stays one loop."""
     operations = scalarise(jax.make_jaxpr(jnp.linalg.inv)(np.eye(3)), [True]).operations()
     assert operations["pick"] == 0
     assert operations["mul"] + operations["div"] < 40

@@ -1,4 +1,4 @@
-"""Shared values are computed once: counted in what XLA makes of the program, because it may change with XLA's version."""
+"""XLA computes shared values once. The tests count operations in optimised HLO, which may change with XLA's version."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ X = np.random.default_rng(4).normal(size=(64, 3))
 
 
 def shared(x):
-    """Three results of one long expression."""
+    """Five results of one long expression."""
     long = jnp.prod(jnp.sum(x[:, None] * x[None, :] + 1.0, axis=0) ** 2) * x[0] ** 5
     long = sum((long + float(i)) * (x[1] + 0.5 * i) for i in range(20))
     return jnp.stack(
@@ -23,7 +23,8 @@ def shared(x):
 
 
 def rate(y, amplitude):
-    """The ball's motion by autodiff, each number of the state a result of its own."""
+    """State derivative of the rolling ball by automatic differentiation, with each number of the state as a result of
+    its own."""
     control = lambda t: jnp.stack(amplitude) * jnp.sin(2.0 * t)
     q = (jnp.stack(y[:4]), jnp.stack(y[4:6]))
     (quaternion, position), u = VectorField("gauss")(
@@ -33,7 +34,7 @@ def rate(y, amplitude):
 
 
 def multiplications() -> int:
-    """In optimised HLO of Runge-Kutta stages in a loop, as an integrator has them."""
+    """Number of products in the optimised HLO of Runge–Kutta stages in a loop."""
     y = (*unit_quaternions(np.random.default_rng(5), 64).T, *X.T[:2], *X.T)
 
     def stage(carry, weight):
@@ -48,7 +49,8 @@ def multiplications() -> int:
 
 
 def test_shared_values_are_computed_once(monkeypatch):
-    """If this fails XLA may have learnt it, and the divisions can go."""
+    """Cuts lower the number of products by more than a quarter. If this fails, XLA may share values by itself and the
+    cuts can go."""
     monkeypatch.setattr(_program, "one_loop_works", lambda: False)
     found = multiplications()
     monkeypatch.setattr(_program, "CUT_ABOVE", np.inf)

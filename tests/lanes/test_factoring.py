@@ -1,4 +1,5 @@
-"""Common factors out of sums: fewer operations, the same values and derivatives; nothing shared is written twice."""
+"""Factoring common factors out of sums: fewer operations, equal values and derivatives; shared subexpressions are not
+duplicated."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jaxhamel.ensemble import lanes
 
 X = np.random.default_rng(9).normal(size=(6, 8))
 
-# the function, and its multiplications and additions afterwards
+# the function, and its numbers of products and of sums after factoring
 CASES = {
     "two products": (lambda a, b, c, *_: a * b + a * c, 1, 1),
     "signs": (lambda a, b, c, d, *_: -(a * b) - c * a - d, 1, 3),
@@ -48,7 +49,7 @@ def test_operations_and_values(name):
 
 
 def test_derivatives_of_all():
-    """Both ways, one function of all the cases."""
+    """The gradient of one function of all cases equals that under `vmap`."""
 
     def every(x):
         return jnp.stack([jnp.sum(y) for f, *_ in CASES.values() for y in jax.tree.leaves(f(*x))])
@@ -58,7 +59,7 @@ def test_derivatives_of_all():
 
 
 def test_lane_independent_factors_are_collected():
-    """Σ_k m_k a_k (b_k x) + y costs each lane one product, and is what the sum in this order is."""
+    """Σ_k m_k a_k (b_k x) + y x takes each lane one product and one sum: (Σ m a b + y) x."""
 
     def f(x, y, m, a, b):
         return sum(m[k] * (a[k] * (b[k] * x)) for k in range(4)) + y * x

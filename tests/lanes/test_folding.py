@@ -1,4 +1,4 @@
-"""Constants that lanes compute before the program runs, against JAX's own arithmetic on the same values."""
+"""Constant folding by lanes, against JAX's arithmetic on the same values."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
 
 
 def test_quotients_and_remainders():
-    """Of integers rounded towards zero, of either sign, and by zero; of real numbers with infinities."""
+    """Integers of either sign, zero divisors, and real numbers with infinities are divided as JAX divides them."""
     whole = jnp.asarray(np.stack(np.meshgrid([-7, -1, 0, 1, 7], [-2, 0, 3])).reshape(2, -1))
     real = jnp.asarray([[-7.5, 1.0, 0.0, jnp.inf, 5.0], [2.0, -3.0, 4.0, 2.0, jnp.inf]])
     for name, primitive in (("div", lax.div_p), ("rem", lax.rem_p)):

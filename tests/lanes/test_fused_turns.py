@@ -1,4 +1,4 @@
-"""Loops whose turns are fusions: the form that they get, and their values against those of the same loops without."""
+"""Loops whose bodies are compiled as fusions: their form, and their values against those of the plain loops."""
 
 import diffrax
 import jax
@@ -19,7 +19,7 @@ X, TABLE = np.array([0.3, -0.2, 0.7]), np.linspace(0.0, 1.0, 400)
 
 
 def stepped(keeps, x, table):
-    """Steps of three stages, or of four where a flag says so, with a look-up in a table and a buffer of all states."""
+    """Twenty steps of three stages each, or of four if a flag is true, with a table look-up and a buffer of all states."""
 
     def stage(carry):
         j, x = carry
@@ -35,13 +35,14 @@ def stepped(keeps, x, table):
 
 
 def programs(keeps):
-    """The loop as it is, and rewritten."""
+    """The loop without and with fused bodies."""
     plain = jax.make_jaxpr(lambda x, table: stepped(keeps, x, table))(X, TABLE)
     return plain, jax.make_jaxpr(with_fused_turns(plain))(X, TABLE)
 
 
 def test_a_turn_is_one_fusion_with_the_values_of_the_loop():
-    """The inner loop is in it; the table, with more entries than a turn may have, and its look-up are not."""
+    """The body is one fusion that contains the inner loop. The look-up stays outside, since its table has more entries
+    than a fusion may read."""
     plain, found = programs(False)
     (loop,) = (e for e in found.eqns if e.primitive.name == "while")
     names = [e.primitive.name for e in loop.params["body_jaxpr"].eqns]
@@ -52,7 +53,7 @@ def test_a_turn_is_one_fusion_with_the_values_of_the_loop():
 
 
 def test_a_flag_that_may_become_true_is_data():
-    """The inner loop has another number of turns from the second step on."""
+    """The number of inner iterations changes after the first step, so the inner loop is kept."""
     plain, found = programs(True)
     (loop,) = (e for e in found.eqns if e.primitive.name == "while")
     assert "while" in {e.primitive.name for e in loop.params["body_jaxpr"].eqns}
@@ -73,7 +74,7 @@ def run(closed):
 
 
 def test_steps_are_those_of_diffrax():
-    """Accepted and rejected alike; without this package's adjoint diffrax runs its own loop over the stages."""
+    """Accepted and rejected steps equal those of diffrax's own loop over the stages, which another adjoint selects."""
     one = jnp.array(1.0)
     sleigh, ts = ChaplyginSleigh(one, 0.1 * one, 0.2 * one), jnp.array([0.0, 1.0, 3.0])
     given = sleigh, jnp.zeros(3), jnp.array([-9.0, 0.1]), ts

@@ -1,4 +1,4 @@
-"""Few lanes as one fusion: what XLA makes of it, and its values against those of the same function without."""
+"""Few lanes as one fusion: XLA's program, and its values against those of the plain function."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ X = np.random.default_rng(0).normal(size=3)
 
 
 def every(x):
-    """All operations that a fusion may have, on floating-point numbers of both precisions, integers and flags."""
+    """All operations that a fusion may contain, on both floating precisions, integers and Booleans."""
     a, b = x[0], jnp.abs(x[1]) + 0.5
     flags = (a > b) | (a <= 0.3), (a >= b) ^ (a < 1.0), jnp.isfinite(a) & ~(a == b) & (a != 2.0)
     powers = b**3, b**a, lax.rsqrt(b), jnp.sqrt(b), jnp.log(b), jnp.square(a), jnp.sign(a)
@@ -40,14 +40,14 @@ def text_of(size):
 
 
 def test_few_lanes_are_one_fusion():
-    """Not a window, whose function would have a buffer for each operation."""
+    """One lane is a fusion and not a window reduction, whose function would have a buffer for each operation."""
     assert text_of(1).count('"mhlo.fusion"(') == 1
     assert '"mhlo.fusion"' not in text_of(20)
 
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_fusion_has_the_values_of_the_function(size):
-    """Of one lane and of several, at other numbers in each."""
+    """One lane and three lanes with different numbers."""
     x = np.random.default_rng(size).normal(size=(size, 3))
     right, found = jax.jit(jax.vmap(every))(x), jax.jit(lanes(every))(x)
     jax.tree.map(agree, found, right)
@@ -63,7 +63,7 @@ def of_any_length(monkeypatch):
 
 
 def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length):
-    """Of 20 lanes, in a program that is compiled for fusions."""
+    """A program that is compiled for fusions takes 20 lanes as one fusion."""
     x = np.random.default_rng(0).normal(size=(20, 3))
     program = jax.jit(takes_fusions(lanes(every)), compiler_options=OPTIONS).lower(x)
     assert program.as_text().count('"mhlo.fusion"(') == 1
@@ -71,7 +71,8 @@ def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length
 
 
 def test_a_program_that_is_not_compiled_for_fusions_has_none():
-    """Also where a function that was traced for fusions is a part of it: XLA's default would end the process."""
+    """A program compiled with XLA's default options contains no fusion, which would abort the process, even if a part
+    was traced for fusions."""
     f = lambda a: [a * a + 1.0]
     run = lambda x: fused_loop(f, [x], 20, loops=f)[0]
     text = lambda run: jax.jit(run).lower(np.ones(20)).as_text()
@@ -84,14 +85,15 @@ def test_a_program_that_is_not_compiled_for_fusions_has_none():
 
 
 def test_all_operations_have_been_seen_in_a_fusion():
-    """XLA may end the process at one that it does not know: the list holds what the tests above compile."""
+    """XLA may abort at an operation that it cannot fuse, so each operation on the list is compiled by the tests above."""
     seen = {e.primitive.name for e in _fusion._operations(jax.make_jaxpr(every)(X).jaxpr)}
     of_copies = {"add_any", "broadcast_in_dim", "clamp", "copy", "reshape"}
     assert TAKEN - seen <= of_copies
 
 
 def test_what_xla_may_not_take_stays_a_window():
-    """A function of the library, a result that is an argument, half precision."""
+    """Library functions, results that are arguments, and half precision are not fused; `lgamma` stays a window
+    reduction."""
     for f in (lax.nextafter, lambda a, b: a, lambda a, b: a.astype(jnp.float16)):
         assert not is_taken(jax.make_jaxpr(f)(1.0, 2.0))
     text = jax.jit(lanes(lax.lgamma)).lower(X[:1]).as_text()
@@ -100,7 +102,7 @@ def test_what_xla_may_not_take_stays_a_window():
 
 
 def test_a_fusion_is_differentiated_and_mapped_as_the_function_is():
-    """By the rules of the operations: JAX differentiates programs in lanes before they are fusions."""
+    """Derivatives and `vmap` of a fusion follow the rules of its operations."""
     program = jax.make_jaxpr(lambda a, b: [a * b, a - b])(1.0, 2.0)
     run = lambda a, b: _fusion._fusion_p.bind(a, b, program=program)
     found = jax.jvp(run, (3.0, 2.0), (1.0, 0.5))

@@ -1,4 +1,5 @@
-"""jit of ensembles: wide vectors outermost, plain inside other transforms; static arguments; nothing compiled twice."""
+"""`ensemble_jit` sets compiler options at the outermost level only, and supports other transforms and static arguments
+without compiling twice."""
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +35,11 @@ def test_it_compiles_once():
 
 
 def test_xla_takes_the_options(monkeypatch):
-    """If this fails XLA has other names for them: ensembles go on, at half the speed where vectors have 512 bits."""
+    """If this fails, XLA has renamed the options: ensembles still work, at half the speed on processors with 512-bit
+    vectors."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert _jit.known_here(_jit.WIDE) == _jit.WIDE
-    if jaxlib.version.__version_info__ < (0, 12):  # from then on there are no other loops to choose
+    if jaxlib.version.__version_info__ < (0, 12):  # later versions have no such option
         assert _jit.known_here(_solver.WITHOUT) == _solver.WITHOUT
     assert _jit.known_here({"no_such_option": 1, **_jit.WIDE}) == _jit.WIDE
 

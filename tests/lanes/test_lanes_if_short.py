@@ -1,4 +1,4 @@
-"""`lanes_if_short`: the values and derivatives of `jax.vmap`, whichever form a function gets."""
+"""`lanes_if_short` gives the values and derivatives of `jax.vmap`, in lanes or not."""
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,14 @@ def short(x, scale):
 
 
 def endless(x, scale):
-    """A loop of a number of rounds that is computed, which lanes cannot write out."""
+    """A loop with a computed number of iterations, which lanes cannot write out."""
     doubled = jax.lax.while_loop(lambda y: jnp.sum(y) < 5.0, lambda y: 2.0 * y, x)
     return doubled * scale, jnp.sum(x)
 
 
 @pytest.mark.parametrize(("f", "in_lanes"), [(short, True), (endless, False)])
 def test_values_of_both_forms(f, in_lanes):
-    """The scale is captured: traced under `jit`, shared by all lanes."""
+    """Both functions capture a traced scale that all lanes share; only the short one runs in lanes."""
     run = lambda x, scale: lanes_if_short(lambda x: f(x, scale))(x)
     wanted = jax.vmap(lambda x: f(x, SCALE))(X)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), run(X, SCALE), wanted)
@@ -40,7 +40,7 @@ def test_gradients_by_lanes_and_by_what_they_share():
 
 
 def test_more_lanes_by_vmap():
-    """A `vmap` around it, over the shared number too."""
+    """`vmap` around it adds lanes, also over the shared number."""
     scales = jnp.array([1.0, 2.0, 3.0])
     run = lambda scale: lanes_if_short(lambda x: short(x, scale))(X)
     wanted = jax.vmap(lambda scale: jax.vmap(lambda x: short(x, scale))(X))(scales)

@@ -1,4 +1,4 @@
-"""Look-ups in tables too large to be written out, angles by atan2, and loops that run block by block."""
+"""Look-ups in tables too large to be written out, arctangents, and loops that run in blocks of lanes."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ X, OTHER = RNG.normal(size=(5, 2)), RNG.normal(size=700)
 
 @jax.jit
 def row(table, t):
-    """Linear between rows, as a regulator's gains are."""
+    """Linear interpolation between the rows of a table, as in a regulator's gains."""
     i = jnp.floor(t).astype(int)
     return table[i] + (t - i.astype(t.dtype)) * (table[i + 1] - table[i])
 
@@ -33,7 +33,7 @@ def law(t, x, table, unused):
     [((None, 0, None, None), np.array(7.3)), ((0, 0, None, None), 70.0 * np.arange(5) + 0.3)],
 )
 def test_values_and_derivatives_are_those_of_vmap(axes, t):
-    """With a time that all lanes share, and one of each lane; an unused table costs nothing. Warnings are errors."""
+    """The time is shared by all lanes or belongs to each lane; the unused table is not read. No warning is raised."""
     given = tuple(map(jnp.asarray, (t, X, TABLE, OTHER)))
 
     def found(transform):
@@ -47,7 +47,7 @@ def test_values_and_derivatives_are_those_of_vmap(axes, t):
 
 
 def test_pullback_of_a_look_up():
-    """By two arguments, of which the look-up needs none."""
+    """The cotangents of two arguments that do not enter the look-up agree with those by hand."""
 
     def back(t, x, factor, table, bar):
         of = lambda x: x[1] * law(t, x[0], table, None)
@@ -64,7 +64,8 @@ def test_pullback_of_a_look_up():
 
 
 def test_tables_are_not_part_of_the_program():
-    """Only the row that was looked up is; arrays that anything else reads stay."""
+    """The written-out program gets the six numbers that were looked up and not the table. If other operations read the
+    array, the program is not divided."""
     found = written_out(law, (False, True, False, False), jnp.asarray(0.5), X, TABLE, OTHER)
     assert found is not None
     assert found.look_ups == 6
@@ -94,7 +95,8 @@ def test_arctangent_of_zeros_infinities_and_nan():
 
 
 def test_a_loop_in_blocks_of_lanes(monkeypatch):
-    """Also where the last block overlaps the one before it; all results, of which one does not depend on the lane."""
+    """Values stay the same, also if the last block overlaps the one before it, and for a result that is independent of
+    the lane."""
     monkeypatch.setattr(_one_loop, "IDLE", 1)
     monkeypatch.setattr(_one_loop, "BLOCK", 1)
     gains, x = RNG.normal(size=(9, 4)), RNG.normal(size=(150, 4))
@@ -108,7 +110,8 @@ def test_a_loop_in_blocks_of_lanes(monkeypatch):
 
 
 def test_more_shared_numbers_than_a_loop_takes():
-    """XLA would end the process. As a product of matrices they would stay one (`test_blocks`)."""
+    """More shared numbers than XLA accepts in one loop, which would abort the process. A matrix product would stay one
+    (`test_blocks`), so this is a sum of products."""
     weights, x = RNG.normal(size=(40, 30)), RNG.normal(size=(17, 30))
     found = jax.jit(lanes(lambda w, x: jnp.sum((w * x[None]).sum(1) ** 2), (None, 0)))(weights, x)
     np.testing.assert_allclose(found, np.sum((x @ weights.T) ** 2, axis=1), rtol=1e-12)

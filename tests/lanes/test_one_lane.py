@@ -1,4 +1,5 @@
-"""One trajectory as one lane: the same values and derivatives, in one kernel; what is not worth it as it is."""
+"""One trajectory as one lane: the same values and derivatives in one kernel. Programs that would not gain stay
+unchanged."""
 
 import itertools
 import os
@@ -36,14 +37,14 @@ TIMES = np.linspace(0.0, 2.0, 3)
 
 
 def rate(x, s):
-    """Of a pytree, with a table looked up where the state says, an input that counts for nothing, another dtype."""
+    """Rates of a pytree, with a table look-up, an unused empty result, and a Boolean."""
     table = jax.lax.dynamic_index_in_dim(s, (x["u"][0] > 0).astype(int), keepdims=False)
     turned = jnp.cross(x["q"], jnp.sin(x["q"]) * s[:3]) / (1 + x["q"] @ x["q"])
     return {"q": turned * table, "u": (x["u"] * s[3], x["u"] > 0), "none": jnp.zeros(0)}
 
 
 def flat(f):
-    """(the numbers of f, (x, s)) as one vector that can be differentiated."""
+    """Returns a function of (x, s) with all floating results of f in one vector."""
 
     def numbers(x, s):
         leaves = [v for v in jax.tree.leaves(f(x, s)) if jnp.issubdtype(v.dtype, jnp.floating)]
@@ -57,7 +58,7 @@ def hlo(f, *args) -> str:
 
 
 def test_xla_compiles_a_marked_call():
-    """If this fails XLA has changed: one lane goes on, a kernel for each operation and two to three times slower."""
+    """If this fails, XLA has changed: a lane then runs as one kernel per operation, two to three times slower."""
     assert one_kernel_works()
     assert MARK in hlo(one_lane(rate), X, S)
 
@@ -83,7 +84,7 @@ def test_derivatives_are_those_of_the_function():
 
 
 def test_an_argument_that_counts_for_nothing_does_no_harm():
-    """XLA ends the process at a marked call with an argument that nothing uses, also one that its simplifier finds dead."""
+    """XLA aborts at a marked call with an unused argument, also if its simplifier removes the only use."""
     empty = np.zeros((3, 0))
 
     def some(x, empty, n, b):
@@ -97,7 +98,7 @@ def test_an_argument_that_counts_for_nothing_does_no_harm():
 
 
 def as_users_run(arguments: list[str], flags: str):
-    """Python without the flags of XLA that make these tests compile faster."""
+    """Runs Python with the given XLA flags instead of those that make these tests compile faster."""
     env = {**os.environ, "XLA_FLAGS": flags}
     return subprocess.run(
         [sys.executable, *arguments], env=env, capture_output=True, text=True, check=False
@@ -105,9 +106,10 @@ def as_users_run(arguments: list[str], flags: str):
 
 
 def test_no_program_ends_the_process():
-    """Arguments and results that are dead, known, empty, the same, of all kinds, in loops, branches and derivatives.
+    """Unused, known, empty and equal arguments and results of all dtypes, in loops, branches and derivatives, do not
+    abort XLA.
 
-    What ends a process are the passes over HLO, which are those of users; LLVM does not optimise (27 s of CPU, not 34).
+    HLO passes, which could abort, are those of users; LLVM does not optimise, which saves compile time.
     """
     program = Path(__file__).with_name("one_kernel_programs.py")
     run = as_users_run([str(program)], PLAIN)
@@ -129,7 +131,8 @@ for g in (jax.vmap(one_lane(f)), jax.vmap(jax.grad(lambda x: one_lane(f)(x)[0]))
 
 
 def test_several_devices_may_share_the_lanes():
-    """XLA divides programs among devices, and cannot divide a marked call: it said `Failed to materialize symbols`."""
+    """XLA cannot divide a marked call among devices and said `Failed to materialize symbols`; with two devices no call
+    is marked."""
     run = as_users_run(["-c", SHARDED], "--xla_force_host_platform_device_count=2")
     assert run.stdout == "(4, 2)\n" * 3, run.stderr[-2000:]
 
@@ -174,7 +177,7 @@ def test_a_derivative_without_a_rule_is_taken_without_a_word():
 
 
 def test_long_arrays_stay_arrays():
-    """What is a hundred scalars for each operation compiles faster as it is."""
+    """Operations on long arrays are not written out, since they compile faster as arrays."""
     f = lambda x, s: jnp.sin(x) * s
     assert MARK in hlo(one_lane(f), S, S)
     long = RNG.normal(size=150)
@@ -182,7 +185,7 @@ def test_long_arrays_stay_arrays():
 
 
 def test_zeros_of_a_matrix_are_no_terms():
-    """A product with a diagonal matrix is written out; one of the same shape without zeros would take too long."""
+    """A product with a diagonal matrix is written out; one with a dense matrix of the same shape is not."""
 
     def worth_it(matrix):
         program = jax.make_jaxpr(lambda x: jnp.asarray(matrix) @ x)(np.ones((120, 40)))
@@ -199,7 +202,7 @@ def test_a_known_zero_times_an_infinity_is_nan():
 
 
 class Chain(jaxhamel.System):
-    """Eight links of unit length and mass, the sums along the chain spelled as the class says."""
+    """Eight links of unit length and mass, with the sums along the chain written in a given way."""
 
     sums: Callable
     space = jaxhamel.Euclidean(8)
@@ -214,7 +217,7 @@ class LongChain(Chain):
 
 
 def test_size_does_not_decide():
-    """The rate of sixteen links, 4,200 operations, is one loop in one kernel: no solve by the library, no cuts."""
+    """The rate of sixteen links, with 4,200 operations, is one loop in one kernel without a library solve."""
     chain = LongChain(jnp.cumsum)
     rate = one_lane(lambda y: jaxhamel.vector_field(0.0, y, (chain, None)))
     state = np.linspace(0.3, 1.0, 16), np.ones(16)
@@ -224,7 +227,8 @@ def test_size_does_not_decide():
 
 
 def test_spelling_does_not_decide(monkeypatch):
-    """`simulate` writes a chain out however its sums are spelled; as arrays 2 s of motion took 10 ms instead of 0.5."""
+    """`simulate` writes a chain out for each way to write its sums; as arrays, 2 s of motion took 10 ms instead of 0.5
+    ms."""
     written, judge = [], _one_lane.is_worth_it
     monkeypatch.setattr(
         _one_lane, "is_worth_it", lambda *at: written.append(judge(*at)) or written[-1]
@@ -257,7 +261,8 @@ def test_many_lanes_are_no_kernel_of_their_own():
 def test_functions_too_large_for_a_kernel_are_seen_before_they_are_written_out(
     rows, taken, monkeypatch
 ):
-    """Writing out a chain of 50 links only to find this took half of the time to its first motion."""
+    """A function that is too large is found before it is written out, which took half of the time to the first motion
+    of 50 links."""
     mass_matrix = lambda x: jnp.einsum("ki,kj,ab->ij", x, x, x)
     f = lambda x, b: symmetric_solve(mass_matrix(x) if rows > 30 else x, b)
     closed = jax.make_jaxpr(f)(np.eye(rows), np.ones(rows))

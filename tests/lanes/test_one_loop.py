@@ -1,4 +1,4 @@
-"""Lanes as one loop: what XLA makes of it, against the same program without; sines against the C library's."""
+"""Lanes as one loop: XLA's program against the one without a loop; sines against the C library's."""
 
 from typing import Any
 
@@ -27,25 +27,25 @@ S = RNG.normal(size=4)
 
 
 def mixed(x, s):
-    """Own and shared numbers, results of three dtypes, one of them the same for all lanes."""
+    """Results of three dtypes from own and shared numbers, one of them equal in all lanes."""
     chosen = jnp.where(x > s, jnp.sin(x) * s, jnp.cos(2.0 * s))
     return chosen, x.astype(jnp.float32) * 2, jnp.floor(3 * x).astype(int), s * s, x[0] > s
 
 
 def test_xla_takes_the_window_for_what_it_is():
-    """If this fails XLA has changed: lanes go on, operation by operation and several times slower."""
+    """If this fails, XLA has changed: lanes then run operation by operation, several times slower."""
     assert one_loop_works()
 
 
 def test_nothing_is_computed_twice(monkeypatch):
-    """Multiplications in HLO, of the sines' polynomials too: those of the program, once."""
+    """The loop's HLO has fewer than half of the products, since none is repeated, sines' polynomials included."""
     loop = multiplications()
     monkeypatch.setattr(_program, "one_loop_works", lambda: False)
     assert loop < 0.5 * multiplications()  # 268 and 648 with jax 0.10.2
 
 
 def test_it_is_one_loop_with_vectors():
-    """One window reduction in HLO, no other operation of arithmetic on lanes."""
+    """The HLO has one window reduction, and all products and quotients are inside it."""
     f = lambda x: jnp.stack([jnp.sin(x @ x) * x[0], x[1] / (x @ x), jnp.cos(x @ x)])
     text = jax.jit(lanes(f)).lower(np.tile(X[0], (4, 1))).compile().as_text()
     assert text.count(" reduce-window(") == 1
@@ -58,7 +58,8 @@ def test_it_is_one_loop_with_vectors():
     ("module", "limits"), [(_parts, ["PART"]), (_pieces, ["LONGEST_PIECE", "LONGEST_PROGRAM"])]
 )
 def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limits, monkeypatch):
-    """Values that cross, also such as all lanes share, and sines on both sides of a cut."""
+    """Values pass from one loop to the next, shared ones and those on both sides of a sine, and the results equal
+    `vmap`."""
     for limit in limits:
         monkeypatch.setattr(module, limit, 100)
 
@@ -84,11 +85,14 @@ def long_chain(x, s):
 @pytest.mark.skipif(cores() < 2, reason="one core")
 @pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
 def test_what_computes_much_is_divided_among_threads(monkeypatch, lanes_of, tasks):
-    """And gives what it gave; if it is not divided XLA has changed its count: `_one_loop`."""
+    """A long loop over 1,500 lanes is split into two tasks and gives the same values; if not, XLA has changed its cost
+    estimate (`_one_loop`)."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)  # what a user has set stays
     x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
     lowered = run.lower(x, S[0])
-    options: Any = known_here({"xla_cpu_use_fusion_emitters": True})  # as outside of tests
+    options: Any = known_here(
+        {"xla_cpu_use_fusion_emitters": True}
+    )  # the option that users compile with
     compiled = lowered.compile(options)
     assert ('"outer_dimension_partitions":["2"]' in compiled.as_text()) == (tasks == 2)
     wanted = jax.vmap(long_chain, (0, None))(x, S[0])
@@ -107,7 +111,7 @@ def test_both_ways_are_vmap(loop, monkeypatch):
 
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
 def test_vmap_of_lanes_is_more_lanes(axes):
-    """Also where it moves what the lanes share; with derivatives."""
+    """`vmap` adds lanes, also over shared arguments; values and gradients equal `vmap` of `vmap`."""
     f = lambda x, s: jnp.sin(x @ x) * s + jnp.cos(s) * x
     args = tuple(v if axis == 0 else v[0] for v, axis in zip((X, S), axes, strict=True))
 
@@ -134,7 +138,7 @@ def test_sine_and_cosine_to_rounding(dtype, size, error):
 
 
 def test_sines_of_what_is_large_or_not_finite():
-    """Beyond the range to a rounding of x; never outside [−1, 1]; NaN as the library has it."""
+    """Beyond the reduction's range the error is that of rounding x; values stay in [−1, 1]; infinity and NaN give NaN."""
     x = np.array([3e7 + 0.1, 1e12, 1e300, np.inf, np.nan])
     sine, cosine = map(np.asarray, sine_and_cosine(jnp.asarray(x)))
     np.testing.assert_allclose(sine[:2], np.sin(x[:2]), atol=1e-3)
@@ -146,7 +150,8 @@ def test_sines_of_what_is_large_or_not_finite():
 
 @pytest.mark.parametrize(("sines", "kernels"), [(20, 2), (40, 1)])
 def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
-    """Sines count thirty; more than 900 operations XLA would compute again and again."""
+    """Shared work of up to 900 operations, a sine counting thirty, is a kernel of its own; longer work is left to XLA's
+    arrays, since XLA would repeat it in the kernel."""
 
     def f(x, s):
         for _ in range(sines):
@@ -160,7 +165,7 @@ def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
 
 
 def test_more_results_than_a_window_can_have(monkeypatch):
-    """XLA ends the process at a window of 1,000 results: of few lanes, too, they come from several."""
+    """XLA aborts at a window reduction with 1,000 results, so 34 × 34 results come from several."""
     outer = lambda x: jnp.outer(x, jnp.sin(x))
     monkeypatch.setattr(_fusion, "fusions_work", lambda: False)
     x = RNG.normal(size=(2, 34))
@@ -170,7 +175,7 @@ def test_more_results_than_a_window_can_have(monkeypatch):
 
 
 def test_without_kernels_windows_are_still_taken(monkeypatch):
-    """Where XLA refuses the kernel, only that is left out."""
+    """If XLA refuses only the kernel, windows are still used."""
 
     def refuses(*transforms):
         if len(transforms) == 2:

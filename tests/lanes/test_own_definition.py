@@ -1,4 +1,5 @@
-"""Operations that lanes have no rule for: by JAX's definition of them, or, where it has none, a warning and `jax.vmap`."""
+"""Operations without a rule in lanes: taken by JAX's own definition of them or, without one, by `jax.vmap` with a
+warning."""
 
 import warnings
 
@@ -16,7 +17,7 @@ X = np.random.default_rng(0).uniform(0.2, 0.9, (6, 4))
 
 
 def primitive(name: str, function):
-    """A new operation of JAX that is compiled, differentiated and batched by a function of others."""
+    """A new JAX primitive whose implementation, derivative and batching come from a given function."""
     new = Primitive(name)
     as_it_is = lambda *x, **params: function(*x, **params)
     new.def_impl(as_it_is)
@@ -52,7 +53,7 @@ OPAQUE, _ = primitive("without_a_definition", softmax)
     ids=["compiled", "held", "polynomial"],
 )
 def test_an_operation_without_a_rule(f):
-    """In lanes, without a warning (which would be an error here); derivatives, too."""
+    """Runs in lanes by its definition, without a warning; derivatives agree with `vmap`."""
     np.testing.assert_allclose(jax.jit(lanes(f))(X), jax.vmap(f)(X), rtol=1e-13)
     slope = lambda g: jax.grad(lambda x: jnp.sum(jnp.sin(g(x))))
     wanted = slope(jax.vmap(f))(X)
@@ -60,7 +61,8 @@ def test_an_operation_without_a_rule(f):
 
 
 def test_an_operation_without_a_definition():
-    """It keeps the shape of its operand, and is no operation of each entry: named in a warning, and right."""
+    """The operation has the shape of its operand but is not elementwise, so a warning names it and the values are those
+    of `vmap`."""
     f = lambda x: OPAQUE.bind(x, power=3)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

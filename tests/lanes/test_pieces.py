@@ -1,4 +1,4 @@
-"""Long programs as several loops: sums over many masses, in an order in which few values go from one loop to the next."""
+"""Long programs as several loops: sums over many masses in an order that passes few values between loops."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(3)
 
 
 def pulled(t, x, mass, arm):
-    """Moments of masses that swing in their planes, as in all lanes, about a point, then about where they pull it."""
+    """Moments of masses that swing in planes, first about a point, then about a point that depends on these moments."""
     in_a_plane = np.resize([[0.0, 1, 1], [1, 0, 1], [1, 1, 0]], arm.shape)
     swing = in_a_plane * (arm * jnp.sin(t + arm) + jnp.cos(t * mass)[:, None])
     for _ in range(2):
@@ -47,7 +47,8 @@ def pieces_of(masses: int):
 
 
 def check_pieces(graph, parts, found):
-    """Each loop is short enough, they give all that is asked for, and none needs what none before it has given."""
+    """Checks that each loop is short enough, that all results are computed, and that no loop reads a value before an
+    earlier loop gives it."""
     assert len(found) > 1
     assert max(total(graph, piece.inside) for piece in found) <= LONGEST_PIECE
     known = set(parts.given)
@@ -59,7 +60,7 @@ def check_pieces(graph, parts, found):
 
 @pytest.mark.parametrize("masses", [40, 80])
 def test_what_is_handed_on_does_not_grow_with_the_masses(masses):
-    """What all lanes share is computed again, and not handed on."""
+    """Fewer than 25 vectors per loop are passed on for 40 and for 80 masses. Shared values are computed again instead."""
     graph, parts, found = pieces_of(masses)
     assert len(found) > 1
     assert max(total(graph, piece.inside) for piece in found) <= LONGEST_PIECE
@@ -70,12 +71,13 @@ def test_what_is_handed_on_does_not_grow_with_the_masses(masses):
         known |= set(piece.results)
         assert all(
             graph.nodes[i].batched for i in piece.results
-        )  # shared numbers are computed again
+        )  # shared values are computed again
     assert vectors_written(graph, found) < 25 * len(found)
 
 
 def test_the_last_cut_is_known_until_another_program_is_asked_for():
-    """Choosing between two programs and running the better one cut it twice: 0.6 s of a first call with ten masses."""
+    """The last cut is cached. Choosing between two programs and running the better one computed it twice: 0.6 s of a
+    first call with ten masses."""
     graph, parts, found = pieces_of(40)
     assert pieces(graph, split(graph, parts.results)) is found
     some = split(graph, parts.results[:1])
@@ -85,7 +87,8 @@ def test_the_last_cut_is_known_until_another_program_is_asked_for():
 
 
 def test_mass_by_mass_is_an_order():
-    """Every operand before its use; without it nearly as many values are alive as there are masses' own."""
+    """Each operand precedes its use, and at most 30 values are alive at once; in the original order there are more than
+    120."""
     graph, parts, _ = pieces_of(40)
     own = [i for i in parts.inside if graph.nodes[i].batched]
     order = ranked(graph, own)
@@ -101,7 +104,7 @@ def test_mass_by_mass_is_an_order():
 
 
 def folded(x):
-    """Each number with all the others, and then the other way round: many values are needed much later."""
+    """Combines each number with all others in both directions, so that many values are needed much later."""
     for _ in range(2):
         y = [x[0] * jnp.sin(x[1])]
         for i in range(1, len(x)):
@@ -112,11 +115,14 @@ def folded(x):
 
 @pytest.mark.parametrize(("numbers", "length"), [(40, 20_000), (24, 80)])
 def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
-    """Cut sooner where it would; each read is a position that is written, too."""
+    """Loops are cut earlier if they would read and write more than 60 vectors; a vector that is read also counts as
+    written."""
     monkeypatch.setattr(_pieces, "LONGEST_PROGRAM", length)
     monkeypatch.setattr(_pieces, "LONGEST_PIECE", length)
     monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
-    monkeypatch.setattr(_pieces, "_SLOWER", 100)  # cut at any price: there is little to be computed
+    monkeypatch.setattr(
+        _pieces, "_SLOWER", 100
+    )  # a high price per vector makes it cut, although there is little to compute
     found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
     graph, parts = found.graph, split(found.graph, found.ends())
     loops = pieces(graph, parts)
@@ -135,7 +141,7 @@ def test_the_axis_is_that_of_the_masses():
 
 
 def test_several_loops_are_vmap(monkeypatch):
-    """Loops of 450 operations, a sum in several of them, sines in each."""
+    """Loops of at most 450 operations, with a sum across several of them and sines in each, give the values of `vmap`."""
     monkeypatch.setattr(_pieces, "LONGEST_PIECE", 450)
     monkeypatch.setattr(_pieces, "LONGEST_PROGRAM", 450)
     monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
@@ -149,7 +155,8 @@ def test_several_loops_are_vmap(monkeypatch):
 
 
 def test_numbers_that_all_share_and_that_fill_a_loop():
-    """Every operation on lanes needs more shared operations than a loop takes: these are loops of their own."""
+    """Each lane operation needs more shared operations than one loop can hold, so the shared operations get loops of
+    their own."""
 
     def f(x, s):
         shared = jnp.sum(jnp.sin(s[:, None] * s[None, :]))
@@ -162,7 +169,7 @@ def test_numbers_that_all_share_and_that_fill_a_loop():
 
 
 def test_how_long_a_function_is():
-    """A sine counts thirty; what cannot be written out, nothing."""
+    """A sine counts thirty operations; a function that cannot be written out has the length 0."""
     x, s = jnp.ones((4, 3)), jnp.ones(3)
     assert estimated_operations(lambda x, s: jnp.sin(x) * s, (True, False), x, s) == 3 * 31
     assert (
@@ -172,7 +179,8 @@ def test_how_long_a_function_is():
 
 
 def test_arrays_without_numbers_beside_long_ones():
-    """Of a system with six coordinates and no masses: (6, 0) has the axis of the entries, and nothing in it."""
+    """An empty array of shape (6, 0), as in a system with six coordinates and no masses, does not disturb the choice of
+    the entries' axis."""
     none = jnp.zeros((6, 0))
     f = lambda x: x * jnp.sum(x) + (none @ none.T) @ x
     x = np.random.default_rng(2).normal(size=(20, 6))

@@ -1,4 +1,4 @@
-"""Every primitive that lanes knows, against jax.vmap of the original function."""
+"""Each primitive that lanes know, against `jax.vmap` of the original function."""
 
 import warnings
 
@@ -207,11 +207,11 @@ def test_shapes_sums_and_products(name):
 
 
 def test_every_rule_is_tested():
-    """By name, so that a new rule cannot be forgotten; `add_any` comes from derivatives."""
+    """Each rule's name appears in a test, so that no new rule is forgotten; `add_any` occurs in derivatives."""
     tested = UNARY | BINARY | LOGICAL | SHAPED
     rules = {name for name, record in PRIMITIVES.items() if record.rule and not record.nested}
     assert {"asin", "dot_general", "scatter-add"} <= rules
-    # devices, derivatives of branches, tests/lanes/test_symmetric_solve.py
+    # these occur with devices, in derivatives of branches, and in tests/lanes/test_symmetric_solve.py
     elsewhere = {"add_any", "reshard", "empty2", SYMMETRIC_SOLVE}
     assert rules - set(tested) == elsewhere
 
@@ -224,7 +224,7 @@ def test_add_any():
 
 @pytest.mark.parametrize("place", [-2, 0, 1, 3, 9])
 def test_an_index_that_differs_from_lane_to_lane(place):
-    """`x[i]` with i data: negative ones count from the end, those outside go to the nearest."""
+    """For `x[i]` with a computed i, negative indices count from the end, and those outside are clamped."""
     places = place + np.arange(BATCH) % 2
     same(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, axis=1), X, places)
     same(lambda x, i: x[0][i], X, np.clip(places, -4, 3))
@@ -238,10 +238,13 @@ def test_a_window_written_where_data_say(place):
     same(lambda x, i: update(x, 2.0 * x[:2, :3], (i, i - 1)), X, places)
 
 
-WITHOUT_DERIVATIVE = {"digamma", "nextafter"}  # polygamma has no rule; JAX has none
+WITHOUT_DERIVATIVE = {
+    "digamma",
+    "nextafter",
+}  # digamma's derivative polygamma has no rule; nextafter has no derivative in JAX
 
 
-NAMES = list(SHAPED)  # a few at a time: all in one program took five times as long to compile
+NAMES = list(SHAPED)  # in five groups: one program of all took five times as long to compile
 
 
 @pytest.mark.parametrize(
@@ -254,7 +257,7 @@ NAMES = list(SHAPED)  # a few at a time: all in one program took five times as l
     ids=["unary", "binary", *(f"shaped {i}" for i in range(5))],
 )
 def test_derivatives_of_every_primitive_stay_in_lanes(group, arguments):
-    """All in one function; a warning that one has no rule would be an error here."""
+    """Derivatives of a group of primitives equal those of `vmap`, without the warning for a missing rule."""
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
 
     def every(transform, *x):
@@ -308,7 +311,7 @@ STEPS = st.lists(
 @settings(max_examples=40)
 @given(STEPS)
 def test_any_program_of_a_few_operations(steps):
-    """Whatever is folded, the values and the gradient are those of the original."""
+    """Values and gradient stay those of the original, whichever constants are folded."""
 
     def f(x):
         known = [x, jnp.array([0.0, 1.0])]

@@ -1,4 +1,5 @@
-"""x̄ = F′(x)ᵀ ȳ in lanes against JAX's, whatever F is made of, and with what all lanes share multiplied ahead of them."""
+"""Cotangents x̄ = F′(x)ᵀ ȳ in lanes against JAX's for all kinds of F, with shared factors multiplied before the loop
+over lanes."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ def by_jax(f):
 
 
 def both(f, x=X, p=P, bars=BARS):
-    """Of all lanes, p the same in each."""
+    """Cotangents by lanes and by JAX, with p shared by all lanes."""
     axes = (0, None, 0)
     return jax.jit(lanes(by_elimination(f), axes))(x, p, bars), jax.jit(jax.vmap(by_jax(f), axes))(
         x, p, bars
@@ -41,7 +42,7 @@ def assert_same(f, rtol=1e-12, **at):
 
 @pytest.fixture
 def never_jax(monkeypatch):
-    """Fails where lanes take JAX's transpose."""
+    """Makes the test fail if lanes use JAX's transpose."""
 
     def refused(*_, **__):
         raise AssertionError("JAX's transpose was taken")
@@ -67,13 +68,13 @@ def sums(x, p):
 
 
 def two_at_once(x, p):
-    """What is written twice and is the same has one cotangent."""
+    """An expression written twice gets one cotangent."""
     rail = lambda: jnp.cos(p[0] * p[1]) * jnp.stack([p[2], p[3], 1.0])
     return jnp.cross(x[:3], rail()) + x[3] * jnp.cross(rail(), x[2:])
 
 
 def nothing(x, p):
-    """Some results do not depend on anything, one is an input, one is there twice."""
+    """Results that are a constant, an input, and the same input again."""
     return jnp.stack([jnp.ones_like(x[0]), x[0], x[0]])
 
 
@@ -105,7 +106,7 @@ OPERATIONS = (
     )
 )
 def test_random_programs(program):
-    """Any graph of sums, products, quotients and choices, of shared numbers and of each lane's own."""
+    """Random graphs of sums, products, quotients and selects of shared and own numbers."""
 
     def f(x, p):
         values = [*x, *p, jnp.array(0.5)]
@@ -118,7 +119,7 @@ def test_random_programs(program):
             )
         return jnp.stack(values[-3:])
 
-    with jax.disable_jit():  # no compiling: two hundred programs in a few seconds
+    with jax.disable_jit():  # without compiling, many programs take a few seconds
         found = lanes(by_elimination(f), (0, None, 0))(X[:2], P, BARS[:2])
     wanted = jax.vmap(by_jax(f), (0, None, 0))(X[:2], P, BARS[:2])
     for a, b in zip(found, wanted, strict=True):
@@ -126,7 +127,7 @@ def test_random_programs(program):
 
 
 def operations(f, of, shapes):
-    """On lanes."""
+    """Number of operations on lanes in the written-out program."""
     found = written_out(of(f), (True, False, True), *shapes)
     graph = found.program.graph
     nodes = (graph.nodes[i] for i in graph.needed(found.program.ends()))
@@ -134,7 +135,7 @@ def operations(f, of, shapes):
 
 
 def test_what_all_share_is_multiplied_ahead():
-    """Of a long chain from two shared numbers to three, two times three derivatives are left for the lanes."""
+    """A long chain from two shared numbers to three reduces to 2 × 3 derivatives that the lanes use."""
 
     def f(x, p):
         a, b = p[0], p[1]

@@ -46,7 +46,7 @@ def test_a_commutative_operation_gives_the_same_in_either_order(name):
 
 @pytest.mark.parametrize("name", [name for name, x in ELEMENTWISE.items() if x.signs])
 def test_a_sum_adds_its_operands_with_its_signs(name):
-    """`signs` takes common factors out, `factor` transposes; both are compared with the operation's NumPy function."""
+    """`signs`, by which common factors are taken out, agrees with the operation's NumPy function."""
     record = ELEMENTWISE[name]
     operands = np.array([3.0, 5.0])[: len(record.signs)]
     assert record.fold is not None
@@ -62,5 +62,5 @@ def test_an_unknown_scalar_operation_is_refused():
 
 
 def test_the_page_has_the_tables_of_the_package():
-    """After a change: `python -m tests.lanes.primitives`."""
+    """If this fails after a change, run `python -m tests.lanes.primitives`."""
     assert DOCUMENT.read_text() == document()

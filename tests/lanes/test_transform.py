@@ -1,4 +1,4 @@
-"""lanes is vmap: axes, pytrees, derivatives; it folds; the equations of motion run in it."""
+"""`lanes` equals `vmap` for axes, pytrees and derivatives; it folds constants; the equations of motion run in lanes."""
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ def test_axes_that_cannot_be(in_axes, args, message):
 
 
 def test_what_has_no_name_is_counted():
-    """Arguments after those a signature names, and of a function that shows none; by name they are called that."""
+    """Messages number arguments that have no name in the signature, and use the name of a keyword argument."""
     for f, named in [(lambda x, *more: x, "x"), (Opaque(), "argument 0")]:
         with pytest.raises(ValueError, match=f"`{named}` of .*, `argument 1` of shape"):
             lanes(f)(A, B)
@@ -151,7 +151,7 @@ def test_derivatives_both_ways(f):
 
 @pytest.mark.parametrize("f", [smooth, with_own_rule])
 def test_derivative_by_what_all_lanes_share(f):
-    """Shared arguments and values closed over have one derivative, the sum over lanes."""
+    """The derivative by a shared argument or a captured value is the sum over lanes."""
 
     def total(transform, y, z):
         return jnp.sum(transform(lambda x, y: f(x, y) * z, (0, None))(A, y) ** 2)
@@ -271,14 +271,14 @@ def rate(route):
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", CASES)
 def test_right_hand_sides(name, route):
-    """Controls and states of their own in each lane."""
+    """Each lane has its own state and control."""
     system, q, k, control = CASES[name]
     args, axes = (system, q, RNG.normal(size=(BATCH, k)), control), (None, 0, 0, 0)
     close(jax.jit(lanes(rate(route), axes))(*args), jax.jit(jax.vmap(rate(route), axes))(*args))
 
 
 def test_parameters_of_each_lane():
-    """Every mass, length and inertia its own; the derivative by all of them."""
+    """Each lane has its own masses, lengths and inertias; the gradient by all of them equals that under `vmap`."""
     system, q, k, control = CASES["ball"]
     spread = 1 + 0.1 * RNG.random(BATCH)
     each = lambda x: jnp.asarray(np.multiply.outer(spread, np.asarray(x)))
@@ -299,7 +299,7 @@ def test_parameters_of_each_lane():
 
 
 def inner_jaxprs(equation):
-    """The functions that an equation calls, loops over or chooses among."""
+    """The jaxprs of the functions that an equation calls, loops over or chooses among."""
     for value in equation.params.values():
         for each in value if isinstance(value, list | tuple) else [value]:
             jaxpr = getattr(each, "jaxpr", each)
@@ -308,7 +308,7 @@ def inner_jaxprs(equation):
 
 
 def naive_products(f, *args) -> int:
-    """Multiplications of the program that XLA is given: entries of every `mul`, terms of every `dot_general`."""
+    """Number of products in the program before folding: entries of each `mul`, terms of each `dot_general`."""
 
     def count(jaxpr):
         total = 0
@@ -325,7 +325,7 @@ def naive_products(f, *args) -> int:
     return count(jax.make_jaxpr(f)(*args).jaxpr)
 
 
-# multiplications written out, and the most that may be left (measured when this was written: 10 % above)
+# the largest number of products that may remain, 10 % above the number measured
 @pytest.mark.parametrize(("route", "most"), [("gauss", 230), ("boltzmann-hamel", 470)])
 def test_folding_saves_multiplications(route, most):
     system, q, _, control = CASES["ball"]

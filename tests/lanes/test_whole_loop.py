@@ -1,4 +1,4 @@
-"""Loops in one kernel: marked where it is safe, the same numbers and derivatives as without."""
+"""Loops in one kernel: marked only where it is safe, with unchanged values and derivatives."""
 
 import os
 import platform
@@ -28,7 +28,7 @@ M = np.random.default_rng(4).normal(size=(9, 9))
 
 
 def test_xla_takes_loops_into_a_marked_call():
-    """If this fails XLA has changed: `simulate` goes on, and starts a kernel for each group of operations again."""
+    """If this fails, XLA has changed: `simulate` still works, but starts a kernel for each group of operations."""
     assert _whole_loop.tried()
 
 
@@ -51,7 +51,7 @@ def test_on_a_processor_not_seen_nothing_is_marked(monkeypatch):
     ],
 )
 def test_what_needs_a_library_is_found(unsafe):
-    """Also in a loop in a function in a branch."""
+    """Operations that need a library are found, also in a loop inside a function inside a branch."""
 
     def hidden(x):
         inner = jax.jit(lambda x: jnp.sum(unsafe(x)))
@@ -84,7 +84,8 @@ def entry(f) -> str:
 
 
 def test_simulate_and_its_derivatives_have_no_loop_outside_a_kernel(monkeypatch):
-    """The loop of the motion, that of its columns; without the mark both stand in the entry computation."""
+    """Neither the loop of the motion nor that of its derivatives is in the entry computation; without the mark the loop
+    is there."""
     assert " while(" not in entry(motion)
     assert " while(" not in entry(jax.grad(lambda u0: jnp.sum(motion(u0) ** 2)))
     if jaxlib.version.__version_info__ >= (0, 12):
@@ -112,7 +113,7 @@ def test_it_is_differentiated_and_mapped_as_the_function_is():
 
 
 def test_as_users_run():
-    """Without the flags that make tests compile fast; more about the programs in the script."""
+    """Runs whole_loop_programs.py without the flags that make tests compile fast."""
     program = Path(__file__).with_name("whole_loop_programs.py")
     run = subprocess.run(
         [sys.executable, str(program)],

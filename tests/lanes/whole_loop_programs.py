@@ -1,6 +1,6 @@
-"""Programs with loops as users run them, without the tests' flags of XLA: run as a script by test_whole_loop.py.
+"""Programs with loops, compiled without the tests' XLA flags. test_whole_loop.py runs this file as a script.
 
-What cannot be in one kernel must be found out before: XLA says so when it compiles, or ends the process.
+Loops that cannot be one kernel must be found beforehand: XLA fails only when it compiles them, or aborts the process.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ SMALL = MATRIX[:3, :3]
 
 
 def turns(f, x, n=3):
-    """f again and again, each result kept."""
+    """Applies f n times and keeps each result."""
     step = lambda i, c: (f(c[0]), c[1].at[i].set(c[0]))
     return lax.fori_loop(0, n, step, (x, jnp.zeros((3, *x.shape))))
 
@@ -73,7 +73,7 @@ PROGRAMS = {
 }
 
 
-# What a program is compared with need not be compiled as users compile: this takes a third of the time.
+# The reference need not be compiled with the users' options: this takes a third of the time.
 QUICKLY: Any = known_here(
     {
         "xla_cpu_use_fusion_emitters": False,
@@ -84,14 +84,14 @@ QUICKLY: Any = known_here(
 
 
 def check(f, x, marked: bool):
-    """One of them alone."""
+    """Compiles one of the programs alone and checks whether it is marked."""
     compiled = jax.jit(whole_loop(partial(turns, f))).lower(x).compile()
     assert ('inlineable="false"' in compiled.as_text()) == marked, f
     return compiled(x)
 
 
 def check_all():
-    """Each alone; mapped, all in one program."""
+    """Compares each program alone, and all of them mapped in one program, with the plain loops."""
     alone = [check(f, x, marked) for f, (x, marked) in PROGRAMS.items()]
     loops = [partial(turns, f) for f in PROGRAMS]
     one = [jnp.asarray(x) for x, _ in PROGRAMS.values()]
@@ -116,7 +116,7 @@ def close(found, wanted):
 
 
 def motions():
-    """(system, q0, u0, whether with derivatives): one in each precision."""
+    """Systems, initial states, and whether derivatives are compared; one in each precision."""
     single = jnp.float32
     sleigh = ChaplyginSleigh(*jnp.array([2.0, 0.3, -0.4], single))
     yield FreeRigidBody([1.0, 2.0, 2.5]), jnp.array([1.0, 0, 0, 0]), jnp.ones(3), True
