@@ -1,4 +1,4 @@
-"""Motions known in closed form: q(t) = exp(c(t)), with the body velocity v(t) = dexp_{−c} ċ that makes it so."""
+"""Motions known in closed form: q(t) = exp(c(t)), which has the body velocity v(t) = dexp_{−c} ċ."""
 
 import diffrax
 import equinox as eqx
@@ -10,7 +10,7 @@ from jaxhamel.simulate import LieGroup
 
 
 def exponent(t, dim):
-    """c(t): a curve through the identity whose values at different times do not commute."""
+    """A curve c(t) in the Lie algebra, through 0, whose values at different times do not commute."""
     k = jnp.arange(1.0, dim + 1.0, dtype=t.dtype)
     return 0.4 * jnp.sin(k * t / 2) + 0.2 * t * jnp.cos(k)
 
@@ -30,9 +30,10 @@ def _exact(space, t):
 
 
 class Kinematics(eqx.Module):
-    """q̇ = rate(q, v(t) + gain·log(q⁻¹ q_exact(t))): the exact curve solves it, and the rest follows q's first coordinate.
+    """q̇ = rate(q, v(t) + gain·log(q⁻¹ q_exact(t))), solved by the exact curve, and ẋ = −x + cos t for the rest of the
+    state.
 
-    The feedback term makes the right-hand side depend on q, as a mechanical system's does.
+    The feedback term makes the right-hand side depend on q, as in a mechanical system.
     """
 
     space: geo.AbstractSpace
@@ -46,7 +47,7 @@ class Kinematics(eqx.Module):
 
 
 def exact_rest(t):
-    """ẋ = −x + cos t, x(0) = 0."""
+    """The solution of ẋ = −x + cos t with x(0) = 0."""
     return (jnp.cos(t) + jnp.sin(t) - jnp.exp(-t)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Systems and one fixed-step runner for the tests of the integrators."""
+"""Systems, and a runner with fixed steps, for the tests of integrators."""
 
 import diffrax
 import equinox as eqx
@@ -13,7 +13,7 @@ from jaxhamel.systems import ChaplyginSleigh
 
 
 class Sway(System):
-    """A sleigh with everything: affine constraint, moving blade, potential, damping, a mass that the control moves."""
+    """A sleigh with an affine constraint, a moving blade, a potential, damping and a mass that the control moves."""
 
     damping: jax.Array
     space = geo.Product(geo.SE2(), geo.Euclidean(1))
@@ -48,7 +48,7 @@ class Swing(eqx.Module):
 
 
 class Rod(System):
-    """A unit mass in R³ whose distance from the origin is kept by the one-form q·v = 0; gravity 1."""
+    """A unit mass in R³ with gravity 1, held at its distance from the origin by the one-form q·v = 0."""
 
     space = geo.Euclidean(3)
     n_constraints = 1
@@ -62,7 +62,8 @@ class Rod(System):
 
 
 class Transmission(System):
-    """ẏ + sin x ż = 0, driven by a pendulum x with the potential −cos x − ε sin 2x; y and z on springs."""
+    """The constraint ẏ + sin x ż = 0, driven by a pendulum x with the potential −cos x − ε sin 2x; y and z are on
+    springs."""
 
     asymmetry: jax.Array
     space = geo.Euclidean(3)
@@ -93,7 +94,7 @@ def on_space(solver, system):
 
 
 def run(solver, system, y0, t0, h, steps, control=None):
-    """y after a number of steps. One program for all numbers of steps, times and steps' lengths."""
+    """The state y after the given number of steps. One program serves all numbers, times and lengths of steps."""
     t0, h = jnp.array(float(t0)), jnp.array(float(h))
     return _run(on_space(solver, system), system, y0, t0, h, jnp.array(steps), control)
 
@@ -113,7 +114,8 @@ def _run(solver, system, y0, t0, h, steps, control):
 
 
 def slope(solver, system, y0, t1, counts, exact, control=None):
-    """log₂ of the ratio of the errors for two numbers of steps, the second twice the first; and the smaller error."""
+    """The observed order, log₂ of the ratio of the errors for two numbers of steps, the second twice the first; and the
+    smaller error."""
     errors = []
     for n in counts:
         end = run(solver, system, y0, 0.0, t1 / n, n, control)
@@ -130,13 +132,13 @@ def largest(y, exact):
 
 
 def sleigh():
-    """Chaplygin's sleigh and a start; made when asked for, in the precision of the moment."""
+    """Chaplygin's sleigh and an initial state, in the floating precision that is set when it is called."""
     return ChaplyginSleigh(1.2, 0.5, 0.3), (jnp.zeros(3), jnp.array([0.4, 1.3]))
 
 
 @eqx.filter_jit
 def end_of_sleigh(x, solver):
-    """Something of the state after five steps, a function of mass, offset and u0."""
+    """A number of the state after five steps, as a function of mass, offset and u0."""
     system = ChaplyginSleigh(mass=x[0], inertia=0.5, offset=x[1])
     solver, term, h = on_space(solver, system), diffrax.ODETerm(vector_field), jnp.asarray(0.2)
     args, y0 = (system, None), (jnp.zeros(3), x[2:])
@@ -158,7 +160,7 @@ def check_derivatives(solver):
     step = jnp.concatenate([jnp.eye(4), -jnp.eye(4), 2 * jnp.eye(4), -2 * jnp.eye(4)]) * 1e-3
     along = jnp.array([0.3, -0.5, 0.7, 0.2])
 
-    @jax.jit  # one program for all, of one point
+    @jax.jit  # one program of one point serves all points
     def differentiated(x):
         return *jax.value_and_grad(function)(x), jax.jvp(function, (x,), (along,))[1]
 

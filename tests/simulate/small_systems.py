@@ -1,4 +1,4 @@
-"""Small systems for the tests of simulate: each compiles fast."""
+"""Small systems for the tests of `simulate`, which compile fast."""
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ class Runaway(System):
 
 
 class Body(System):
-    """A free rigid body, attitude in space and Ω in the body."""
+    """A free rigid body with attitude q and body angular velocity Ω."""
 
     inertia: jax.Array
     space = geo.SO3()
@@ -44,7 +44,7 @@ class Body(System):
 
 
 class Rolling(System):
-    """A coin on a plane seen from above, rolling along itself: SE(2), one constraint (no sideways slip)."""
+    """A coin rolling in a plane seen from above: SE(2) with one constraint, no sideways slip."""
 
     mass: jax.Array
     space = geo.SE2()
@@ -58,7 +58,7 @@ class Rolling(System):
 
 
 class Sines(eqx.Module):
-    """Σ aₖ sin(k t)."""
+    """The control Σ aₖ sin(k t)."""
 
     a: jax.Array
 

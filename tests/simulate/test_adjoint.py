@@ -1,4 +1,4 @@
-"""AutoAdjoint: forward and reverse mode of one function, against each other, diffrax's adjoints and differences."""
+"""AutoAdjoint in forward and reverse mode, against diffrax's adjoints and differences."""
 
 import diffrax
 import equinox as eqx
@@ -31,7 +31,7 @@ def loss(a, adjoint=None, **options):
 
 @pytest.fixture(scope="module")
 def gradient():
-    """By Richardson's extrapolation of central differences."""
+    """The gradient by Richardson's extrapolation of central differences."""
 
     def central(h):
         steps = h * jnp.eye(3)
@@ -107,7 +107,7 @@ def test_vmap_of_grad_and_grad_of_vmap():
 
 
 def test_tangents_hidden_in_a_closure_are_seen():
-    """A control that is a lambda over the differentiated number."""
+    """The derivative by a number that a control captures equals central differences."""
 
     def final(a):
         return simulate(
@@ -120,7 +120,7 @@ def test_tangents_hidden_in_a_closure_are_seen():
 
 
 def test_derivative_with_respect_to_the_times():
-    """∂q(t_i)/∂t_i is the velocity there; an autonomous system does not mind a shift of all times."""
+    """∂q(t_i)/∂t_i is the velocity at t_i; shifting all times changes nothing, since the system is autonomous."""
 
     def positions(ts):
         return simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], ts, dt=0.01).q[:, 0]
@@ -130,11 +130,11 @@ def test_derivative_with_respect_to_the_times():
     np.testing.assert_allclose(jnp.diag(slope)[1:], u[1:], atol=1e-8)
     np.testing.assert_allclose(
         jnp.sum(slope, axis=1), 0.0, atol=1e-8
-    )  # time does not matter, only differences
+    )  # a shift of all times changes nothing
 
 
 def test_in_diffeqsolve_itself():
-    """AutoAdjoint is a diffrax adjoint like any other."""
+    """AutoAdjoint works in `diffrax.diffeqsolve` as any other adjoint."""
 
     def final(rate):
         term = diffrax.ODETerm(lambda t, y, args: -args * y)
@@ -147,7 +147,7 @@ def test_in_diffeqsolve_itself():
 
 
 def test_the_adjoint_costs_nothing_where_nothing_is_differentiated(monkeypatch):
-    """The program has the loops of a plain forward one, and is as long but for what makes one kernel of it."""
+    """Without differentiation the program has the loops of diffrax's ForwardMode, and at most 10 % more lines."""
 
     def program(adjoint) -> str:
         return eqx.filter_jit(lambda a: motion(a, adjoint)).lower(AMPLITUDES).as_text()

@@ -1,4 +1,4 @@
-"""Gradients through adaptive steps of a Lie-group solver, two ways and by differences."""
+"""Gradients through adaptive steps of a Lie-group solver, by columns, by checkpoints and by differences."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 
 
 def test_adaptive_steps_and_a_group():
-    """The final attitude and Ω of a body with respect to inertia and the initial state."""
+    """Derivatives of the final attitude and Ω of a body by its inertia and its initial Ω."""
     q0, u0 = jnp.array([0.6, 0.0, 0.8, 0.0]), jnp.array([0.3, 1.0, 0.2])
 
     def final(inertia, u0, adjoint=None):

@@ -1,4 +1,4 @@
-"""Each message of simulate names the argument, what it got, what it accepts and what to do."""
+"""Each error message of `simulate` names the argument, its value, the accepted values and a remedy."""
 
 import diffrax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Commutator-free methods: order by slope, error estimate, dense output, derivatives, single precision, misuse."""
+"""Commutator-free methods: order, error estimate, dense output, derivatives, single precision and misuse."""
 
 import diffrax
 import equinox as eqx
@@ -25,7 +25,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("case", ORDERS, ids=lambda c: f"{c[1]} on {type(c[0].space).__name__}")
 def test_order_on_groups(case):
-    """The error against a motion in closed form, of the configuration and of the rest."""
+    """The errors of configuration and rest against a motion in closed form fall with the method's order."""
     solver, order, steps = case
     errors = []
     for n in (steps, 2 * steps):
@@ -40,7 +40,7 @@ def test_order_on_groups(case):
 
 @pytest.mark.parametrize(("solver", "order"), [(CommutatorFree2(), 2), (CommutatorFree4(), 4)])
 def test_order_on_a_nonholonomic_system(solver, order):
-    """Chaplygin's sleigh on SE(2): u in closed form."""
+    """The order for Chaplygin's sleigh on SE(2), whose u is known in closed form."""
     system, y0 = sleigh()
     known = (None, system.solution(3.0, y0[1]))
     found, error = slope(solver, system, y0, 3.0, (40, 80), known)
@@ -49,7 +49,7 @@ def test_order_on_a_nonholonomic_system(solver, order):
 
 
 def test_on_a_vector_space_they_are_the_classical_methods():
-    """Twenty steps against the midpoint rule and the Runge–Kutta method of 1901, written out."""
+    """On R² twenty steps equal those of the midpoint rule and of RK4, written out here."""
     system, y = Oscillators(), np.array([0.5, -0.3, 0.2, 0.4])
     rate = jax.jit(lambda y: jnp.concatenate([y[2:], acceleration(system, 0.0, y[:2], y[2:])]))
     f, h = lambda y: np.asarray(rate(jnp.asarray(y))), 0.1
@@ -87,7 +87,7 @@ def one_step(solver, y0, t0, h, state=None, made_jump=False):
 
 
 def test_dense_output_is_of_third_order():
-    """The interpolant's error in the middle of one step from the exact state: O(h⁴)."""
+    """Within a step from an exact state the interpolation error is O(h⁴)."""
     solver, errors, t = CommutatorFree4(SE3), [], jnp.asarray(0.7)
     y0 = exact(SE3, t), exact_rest(t)
     for h in (0.1, 0.05):
@@ -145,7 +145,8 @@ def test_misuse_is_explained():
 
 @pytest.mark.parametrize("at", [0.0, 1.0])
 def test_interpolation_has_the_velocities_of_both_ends(at):
-    """On SO(3) the velocity at the far end is not the slope in the coordinates about the first."""
+    """The interpolant has the given velocity at each end. At the far end this is not the slope in coordinates about the
+    first end, since SO(3) is curved."""
     space, none = SO3, jnp.zeros(1)
     q0 = space.identity(float)
     q1, velocities = (

@@ -1,4 +1,5 @@
-"""A function or object that was changed between two calls is another one; a function written again is the same."""
+"""A function or object that changed between two calls counts as another one; a function defined again with the same
+content counts as the same."""
 
 import math
 import warnings
@@ -26,7 +27,7 @@ class Settings:
 
 
 class Push:
-    """A control that is no pytree."""
+    """A control that is a plain Python object, no pytree."""
 
     def __init__(self, k):
         self.k = k
@@ -39,7 +40,7 @@ class Push:
 
 
 class Cart(jh.System):
-    """u̇ = control · LEVEL · Settings.level."""
+    """A cart with the force control · LEVEL · Settings.level."""
 
     mass: jax.Array
     space = jh.Euclidean(1)
@@ -72,7 +73,7 @@ def ends(control):
 
 @pytest.mark.parametrize("found", [rate, end, ends])
 def test_an_object_that_was_changed(found):
-    """The motion was the old one: JAX knows an object by its identity."""
+    """A changed object gives the new motion; JAX alone compares objects by identity and would repeat the old one."""
     control = Push(1.0)
     assert math.isclose(found(control), 1.0, rel_tol=1e-9)
     control.k = 3.0
@@ -97,7 +98,8 @@ def test_globals_closures_methods_and_classes(monkeypatch):
 
 
 def test_a_function_written_again_compiles_nothing():
-    """Nor does a function that changes something only while it is traced, here `TRACES`."""
+    """A lambda defined again is not traced again, nor is a system whose method changes a global list only while it is
+    traced (`TRACES`)."""
     control = lambda: lambda t: jnp.asarray(4.0) + 0 * t
     rate(control())
     before = len(TRACES)
@@ -106,7 +108,7 @@ def test_a_function_written_again_compiles_nothing():
 
 
 def test_a_warm_call_looks_at_a_function_once(monkeypatch):
-    """Six walks, of the checks and of the programs, were a fifth of its time."""
+    """A warm call inspects a function once; checks and programs together did it six times, a fifth of the call's time."""
     control = lambda: lambda t: jnp.asarray(4.0) + 0 * t
     end(control())
     seen, own = [], Walk._of_function
@@ -116,7 +118,7 @@ def test_a_warm_call_looks_at_a_function_once(monkeypatch):
 
 
 def test_a_function_changed_by_tracing_is_looked_at_again():
-    """Within one call, between two programs."""
+    """A function that changes between two programs of one call is inspected again."""
     factor = [1.0]
     first = compiled(lambda f: factor.append(2.0) or f(1.0))
     second = compiled(lambda f: f(1.0))
@@ -134,7 +136,8 @@ def made(k):
 
 
 def test_a_program_that_is_looked_at_before_it_is_lowered_is_traced_once():
-    """JAX lowers under an empty mesh, and would not find what was traced under none."""
+    """The inner function is traced once, although JAX lowers under an empty mesh and does not reuse a trace made
+    without one."""
     traces = []
 
     @jax.jit
@@ -240,7 +243,7 @@ def rate_within(control):
 
 
 def test_one_warning_and_bounded_memory(monkeypatch):
-    """One that says how to need one program; programs are dropped."""
+    """Many compilations of a function give one warning with a remedy, and old programs are dropped."""
     for name, number in (("MANY", 3), ("TOO_MANY", 5)):
         monkeypatch.setattr(_compiled, name, number)
     cleared = []

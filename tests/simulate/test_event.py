@@ -1,4 +1,4 @@
-"""Events: the time of every kind of condition within a step, against closed forms; which one it was; its derivatives."""
+"""Events located within a step, for each kind of condition, against closed forms; the event that occurred is named."""
 
 import diffrax
 import equinox as eqx
@@ -15,7 +15,7 @@ SPEED, GRAVITY = 3.0, 10.0
 
 
 class Thrown(System):
-    """ẍ = −g: x = v₀ t − ½ g t², a polynomial that every method of order 2 integrates exactly."""
+    """A mass with ẍ = −g: x = v₀ t − ½ g t², which each method of order 2 integrates exactly."""
 
     gravity: jax.Array
     space = geo.Euclidean(1)
@@ -37,7 +37,7 @@ def thrown(event, x=0.0, speed=SPEED, gravity=GRAVITY, ts=(0.0, 0.1, 2.0), **opt
 
 
 def reaches(x, speed=SPEED, gravity=GRAVITY):
-    """The first and the second time at height x."""
+    """The first and the second time at which the mass is at height x."""
     root = np.sqrt(speed**2 - 2 * gravity * x)
     return (speed - root) / gravity, (speed + root) / gravity
 
@@ -52,7 +52,7 @@ def above(t, q, u):
 
 
 class Boolean(eqx.Module):
-    """One of several conditions, chosen by a number: one program for all."""
+    """One of several Boolean conditions, selected by index so that all share one program."""
 
     which: jax.Array
 
@@ -71,7 +71,7 @@ class Real(eqx.Module):
 
 
 def check(path, time):
-    """The end and the state there to rounding, and the rows up to it."""
+    """Compares time and state at the end to rounding error, and checks which rows are valid."""
     np.testing.assert_allclose(path.t_end, time, rtol=1e-14)
     np.testing.assert_allclose(path.q_end[0], SPEED * time - 0.5 * GRAVITY * time**2, atol=1e-14)
     np.testing.assert_allclose(path.u_end[0], SPEED - GRAVITY * time, atol=1e-13)
@@ -82,7 +82,8 @@ def check(path, time):
 
 @pytest.mark.parametrize(("which", "time"), [*enumerate([UP, DOWN, 0.5, SPEED / GRAVITY, 0.0])])
 def test_booleans(which, time):
-    """Steps of 0.2 s and of 0.1 s; on height, velocity, time; the last holds from the start."""
+    """Conditions on height, velocity and time are located in steps of 0.1 s and 0.2 s; the last one holds from the
+    start."""
     check(thrown(Boolean(jnp.array(which))), time)
 
 
@@ -91,7 +92,7 @@ def test_booleans(which, time):
     [(HIGH, 1.0, UP), (HIGH, -1.0, UP), (0.0, 1.0, GROUND), (0.0, -1.0, GROUND)],
 )
 def test_real_functions(height, sign, time):
-    """The ground, from which it is thrown, is no event at the start."""
+    """A zero is found in either direction. The ground, where the throw starts, counts only on return."""
     check(thrown(Real(jnp.asarray(height), jnp.asarray(sign))), time)
 
 
@@ -105,11 +106,11 @@ def test_a_boolean_is_true_at_its_time_and_false_just_before():
     before = np.nextafter(np.nextafter(path.t_end, 0.0), 0.0)
     assert path.q_end[0] > HIGH
     assert path.evaluate(before)[0][0] <= HIGH
-    assert np.isnan(path.evaluate(path.t_end + 1e-3)[0][0])  # beyond the end there is nothing
+    assert np.isnan(path.evaluate(path.t_end + 1e-3)[0][0])  # after the end the dense output is NaN
 
 
 def test_of_several_events_in_a_step_the_first_counts():
-    """The order in which they are given does not matter, nor their kind; all in one step."""
+    """Of three events, two in the same step, the earliest ends the motion, whatever their order and kind."""
     events = {
         "late": lambda t, q, u: q[0] > 0.3,
         "early": lambda t, q, u: q[0] - HIGH,
@@ -133,7 +134,7 @@ def test_no_event():
 
 
 def test_other_first_times_and_batches():
-    """One program for several throws, one without event; t₀ ≠ 0; adaptive steps."""
+    """A batch of throws with other initial times and adaptive steps; one has no event."""
 
     def end(speed, start):
         path = thrown(above, speed=speed, ts=jnp.stack([start, start + 0.2]), dt=None, rtol=1e-9)
@@ -153,7 +154,7 @@ def test_single_precision(float32):
 
 
 def test_single_precision_while_double_is_on():
-    """A real function, a Boolean that comes true and one that holds from the start: one program."""
+    """A real function, a Boolean that becomes true and one that holds from the start, each in single precision."""
     single = lambda x: jnp.asarray(x, jnp.float32)
 
     def end(height, which):

@@ -18,21 +18,21 @@ X = jnp.array([SPEED, GRAVITY])
     "adjoint", [AutoAdjoint(), AutoAdjoint(forward_up_to=0)], ids=["columns", "checkpoints"]
 )
 def test_derivatives_of_a_real_event(adjoint):
-    """t = (v − √(v² − 2 g h))/g by v and g."""
+    """Derivatives of the event time t = (v − √(v² − 2 g h))/g and of the final velocity by v and g."""
 
     def end(x):
         event = lambda t, q, u: q[0] - HIGH
         path = thrown(event, speed=x[0], gravity=x[1], max_steps=16, adjoint=adjoint)
         return path.t_end + path.u_end[0]
 
-    root = np.sqrt(SPEED**2 - 2 * GRAVITY * HIGH)  # u at the end
+    root = np.sqrt(SPEED**2 - 2 * GRAVITY * HIGH)  # velocity at the end
     by_speed = (1 - SPEED / root) / GRAVITY + SPEED / root
     by_gravity = HIGH / (GRAVITY * root) - UP / GRAVITY - HIGH / root
     np.testing.assert_allclose(jax.jit(jax.grad(end))(X), [by_speed, by_gravity], rtol=1e-12)
 
 
 def test_the_time_of_a_boolean_has_no_derivative_and_the_rest_has():
-    """Forward mode, and reverse mode of what does not depend on the end."""
+    """In both modes, results before a Boolean event have derivatives; its time and the final state have NaN."""
 
     def motion(speed):
         path = thrown({"above": above}, speed=speed, ts=(0.0, 0.05, 2.0))
@@ -47,7 +47,7 @@ def test_the_time_of_a_boolean_has_no_derivative_and_the_rest_has():
 
 
 def test_an_event_at_the_start_has_derivatives():
-    """A Boolean that holds there, and one that comes true: in one batch, in reverse mode."""
+    """In one batch in reverse mode, a Boolean that holds at the start, and one that becomes true later."""
 
     def end(x, start):
         path = thrown(above, x, ts=jnp.stack([start, start + 0.2]), max_steps=16)
@@ -63,7 +63,7 @@ def test_an_event_at_the_start_has_derivatives():
     ids=["Projected, adaptive", "LieGroup, fixed"],
 )
 def test_on_a_group(solver, dt, tolerance):
-    """A body that turns about a principal axis with 1.3 rad/s: its second axis is below the plane after half a turn."""
+    """A body turns about a principal axis with 1.3 rad/s, so its second axis is below the plane after half a turn."""
 
     def below(t, q, u):
         return geo.quaternion_matrix(q)[2, 1] < 0

@@ -1,4 +1,4 @@
-"""Feedback: closed forms, lanes, values that are leaves, systems whose parts move, messages."""
+"""Feedback controls: closed forms, lanes, gains as leaves, systems with moving parts, error messages."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ START = jnp.array([0.7]), jnp.array([-0.4])
 
 
 class Spring(eqx.Module):
-    """−K (q − place, u)."""
+    """The control −K (q − place, u)."""
 
     gains: jax.Array
     place: jax.Array
@@ -31,7 +31,7 @@ CALLS = []
 
 
 class Counting(Spring):
-    """Counts how often it is traced."""
+    """A spring that counts how often it is traced."""
 
     def __call__(self, t, q, u):
         CALLS.append(0)
@@ -39,7 +39,7 @@ class Counting(Spring):
 
 
 class Waves(eqx.Module):
-    """θ_i(t) = b_i + a_i sin(ω_i t)."""
+    """The motion θ_i(t) = b_i + a_i sin(ω_i t)."""
 
     base: jax.Array
     size: jax.Array
@@ -50,7 +50,8 @@ class Waves(eqx.Module):
 
 
 class Follow(eqx.Module):
-    """θ̈ of a motion, and a correction −k² e − 2k ė of the error from it; θ is the last factor of q."""
+    """Acceleration θ̈ of a given motion with the correction −k² e − 2k ė for the error e of θ, which is the last factor
+    of q."""
 
     motion: Waves
     gain: jax.Array
@@ -67,7 +68,7 @@ def spring(k, c, place=0.0):
 
 
 def of_spring(k, c, t):
-    """exp(A t) x_0 of ẍ = −k x − c ẋ, by its two complex roots."""
+    """The state (x, ẋ) of ẍ = −k x − c ẋ at time t, by the two complex roots."""
     roots = np.roots([1.0, c, k]).astype(complex)
     start = np.concatenate(START)
     weights = np.linalg.solve(np.array([[1, 1], roots]), start)
@@ -77,7 +78,8 @@ def of_spring(k, c, t):
 
 
 def test_a_spring_is_a_feedback():
-    """One and many, equal and adaptive steps, with gains of each trajectory's own; lanes take it (they would warn)."""
+    """One trajectory and three with gains of their own follow the closed form, with fixed and adaptive steps; lanes
+    raise no warning."""
     cart, gains = Cart(jnp.array(1.0)), np.array([[2.0, 0.3], [5.0, 1.0], [1.0, 2.5]])
     wanted = np.array([[of_spring(*g, t) for t in np.asarray(TS)] for g in gains])
     one = simulate(cart, *START, TS, spring(*gains[0]))
@@ -89,7 +91,7 @@ def test_a_spring_is_a_feedback():
 
 
 def test_gains_are_leaves():
-    """Other gains trace nothing again; derivatives by them, forward and reverse, are those of the solution."""
+    """Other gains cause no new trace; derivatives by the gains in both modes equal differences of the closed form."""
     cart = Cart(jnp.array(1.0))
 
     def shared(gains):
@@ -133,13 +135,14 @@ FREE = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2)), jnp.array([0.2, -0.3, 0.
 
 
 def driven_start(theta=(0.0, 0.0), rate=(0.0, 0.0)):
-    """Of the ball with its masses off the motion by some angle and rate."""
+    """Initial state of the ball whose masses are off the prescribed motion by an angle and a rate."""
     value, slope = MOTION.base, MOTION.size * MOTION.speed
     return MovingParts(BALL).state(*FREE, value + jnp.array(theta), slope + jnp.array(rate))
 
 
 def test_parts_that_follow_a_motion():
-    """Masses driven to θ̈ of a motion roll the ball as the motion does; off it, the error is (e + (ė + k e) t) exp(−kt)."""
+    """Masses driven by the θ̈ of a motion roll the ball as the prescribed motion does. Started off it, their error is
+    (e + (ė + k e) t) exp(−kt)."""
     driven, law = MovingParts(BALL), Feedback(Follow(MOTION, jnp.array(1.5)))
     prescribed = simulate(BALL, *FREE, TS, MOTION)
     found = simulate(driven, *driven_start(), TS, law)
@@ -165,7 +168,8 @@ def test_parts_that_follow_a_motion():
 
 
 def test_forces_and_energy_with_moving_parts():
-    """λ by the Lagrangian on all coordinates is that of the ball under the same motion; its energy is T + V of all."""
+    """The constraint forces λ on all coordinates are those of the ball under the same motion; the energy is T + V of
+    all parts."""
     driven, law = MovingParts(BALL), Feedback(Follow(MOTION, jnp.array(1.5)))
     q, u = driven_start((0.1, -0.2), (0.3, 0.0))
     q, t = (jnp.array([0.5, -0.5, 0.5, 0.5]), *q[1:]), jnp.array(0.4)
@@ -184,7 +188,7 @@ def test_forces_and_energy_with_moving_parts():
 
 
 def test_a_disk_with_moving_parts():
-    """Another system, another space: the same class."""
+    """MovingParts works for another system on another space: a disk."""
     disk = ActuatedDisk(
         radius=1.0, disk_mass=3.0, disk_inertia=1.2, masses=[0.7],
         rails=CircularRails([0.5], [[0.0, 1, 0]], [[1.0, 0, 0]]),
@@ -202,7 +206,7 @@ CART = Cart(jnp.array(1.0))
 
 
 def test_a_motion_that_its_feedback_ends_is_described():
-    """Pushed to the left from q = 0.7, where √q ends; the search for a cause calls the feedback with the last state."""
+    """A cart pushed left from q = 0.7 stops where √q ends at 0; the description calls the feedback with the last state."""
     motion = simulate(CART, *START, TS[:2], Feedback(lambda t, q, u: jnp.sqrt(q) - 20.0))
     assert not motion.succeeded
     assert "stopped at t = 0." in str(motion)

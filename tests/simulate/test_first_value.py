@@ -1,4 +1,4 @@
-"""Programs of `simulate` are short enough to compile quickly, and JAX can keep them on disk."""
+"""The programs of `simulate` compile quickly, and JAX can cache them on disk."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from jaxhamel.systems import FreeRigidBody
 
 
 def chain(leaves):
-    """Numbers a hundred roundings below the first, and others that read the chain or look like it."""
+    """A number a hundred roundings below the first, and results that read the end of the chain."""
     x, y = leaves
     for _ in range(100):
         x = eqxi.prevbefore(x)
@@ -55,7 +55,7 @@ def test_only_a_chain_whose_values_nothing_else_reads_becomes_one_call():
 
 
 def test_the_loop_of_forward_mode_jits_these_calls_and_they_become_one():
-    """If this fails diffrax' loop has changed: programs stay right, and take longer to trace."""
+    """If this fails, diffrax's loop has changed: programs stay right, but take longer to trace."""
     own, given = ForwardMode()._loop, diffrax.ForwardMode()._loop
     assert own.__code__ is given.__code__
     jitted = own.__globals__["eqxi"].prevbefore
@@ -71,7 +71,7 @@ def test_the_loop_of_forward_mode_jits_these_calls_and_they_become_one():
 
 @pytest.fixture(scope="module")
 def programs():
-    """The programs for times that are known, and for traced times."""
+    """The text of the programs for known times and for traced times."""
     body = FreeRigidBody(jnp.array([1.0, 2.0, 3.0]))
     q0, u0, ts = jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.1, 0.2, 0.3]), jnp.arange(3.0)
     end = lambda u0, ts: jaxhamel.simulate(body, q0, u0, ts).u_end
@@ -80,7 +80,7 @@ def programs():
 
 
 def test_programs_for_known_times_call_nothing_in_python(programs):
-    """JAX keeps no program on disk that calls back; only traced times are tested while the program runs."""
+    """JAX does not cache programs with callbacks; only traced times need one, which checks their order."""
     known, traced = programs
     assert "callback" not in known
     assert "callback" in traced

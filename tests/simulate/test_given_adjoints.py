@@ -1,4 +1,4 @@
-"""diffrax's adjoints, with ordinary and group solvers: reverse mode = forward mode = Richardson's extrapolation."""
+"""diffrax's adjoints with ordinary and group solvers: reverse mode, forward mode and Richardson's extrapolation agree."""
 
 import diffrax
 import equinox as eqx
@@ -18,7 +18,8 @@ ONE_MODE = diffrax.ForwardMode(), diffrax.RecursiveCheckpointAdjoint()
 
 
 def body(x, **options):
-    """By a moment of inertia and the size of Ω; the steps end between two times."""
+    """A number of the final state, as a function of a moment of inertia and the size of Ω. The steps end between two
+    times."""
     u0 = x[1] * jnp.array([0.5, 1.0, -0.3])
     q0, inertia = jnp.array([0.6, 0.0, 0.8, 0.0]), jnp.stack([x[0], 0 * x[0] + 1.5, 0 * x[0] + 2])
     path = simulate(Body(inertia), q0, u0, [0.0, 0.3], **STEPS, **options)
@@ -32,7 +33,7 @@ def pendulum(x, **options):
 
 @eqx.filter_jit
 def differentiated(motion, solver, forward, reverse, x):
-    """(value, gradient by reverse mode), and the slope along `ALONG` by forward mode."""
+    """Value and gradient by reverse mode, and the derivative along `ALONG` by forward mode."""
     of = lambda adjoint: lambda x: motion(x, solver=solver, adjoint=adjoint)
     slope = jax.jvp(of(forward), (x,), (jnp.asarray(ALONG),))[1]
     return jax.value_and_grad(of(reverse))(x), slope
@@ -48,7 +49,7 @@ def differentiated(motion, solver, forward, reverse, x):
     ids=["Heun", "LieGroup", "LieGroup, one mode each"],
 )
 def test_reverse_is_forward_is_richardson(motion, solver, adjoints):
-    """Differences over h and h/2, whose extrapolation leaves errors of order h⁴; one program computes at every point."""
+    """Extrapolated differences over h and h/2 have errors of order h⁴."""
     at = lambda x: differentiated(motion, solver, *adjoints, jnp.asarray(x))
     value = lambda x: float(at(x)[0][0])
     central = lambda h: np.array([value(X + h * e) - value(X - h * e) for e in np.eye(2)]) / (2 * h)

@@ -25,7 +25,8 @@ def test_orders_are_passed_through():
 
 
 def test_free_rigid_body_by_elliptic_functions():
-    """Landau–Lifshitz, Mechanics, §37: Ω of the free body for I1 < I2 < I3 and M² > 2 E I2; and R I Ω is constant."""
+    """Ω agrees with Landau–Lifshitz, Mechanics, §37, for I1 < I2 < I3 and M² > 2 E I2, and the spatial momentum R I Ω
+    is constant."""
     inertia = np.array([1.0, 2.0, 3.0])
     omega0 = np.array([0.3, 0.0, 1.2])  # t = 0 where Ω2 = 0
     energy2 = float(np.sum(inertia * omega0**2))
@@ -81,7 +82,7 @@ def test_adaptive_steps_follow_the_tolerance():
 
 
 def test_first_same_as_last_survives_the_change_of_base_point():
-    """Steps one by one, each starting afresh, equal a run that hands the last stage on."""
+    """A run that reuses each step's last slope equals single steps that compute it again."""
     run = solve(SE3, diffrax.Tsit5(), 1.0, 0.25, saveat=diffrax.SaveAt(steps=True), max_steps=4)
     solver, term, y = LieGroup(diffrax.Tsit5(), SE3), diffrax.ODETerm(Kinematics(SE3)), start(SE3)
     step = eqx.filter_jit(lambda t, y: _one_step(solver, term, t, t + 0.25, y)[0])
@@ -126,7 +127,7 @@ def test_dense_output_and_ts_agree_with_the_exact_motion(method):
 
 
 def test_event_time():
-    """Where the exact curve's own function of time vanishes."""
+    """The event ends at a zero of the exact curve's height."""
     height = lambda q: q[4] - 0.25  # (x of the position)
     event = diffrax.Event(lambda t, y, args, **_: height(y[0]), optx.Newton(1e-13, 1e-13))
     controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Slope of the error of the solvers on groups: each inner method keeps its order."""
+"""The order of solvers on groups: each wrapper keeps the order of its inner method."""
 
 import diffrax
 import jax
@@ -50,5 +50,5 @@ def test_order_is_that_of_the_method(case):
     coarse = final_errors(wrapper, space, method, few)
     fine = final_errors(wrapper, space, method, many)
     for one, other in zip(coarse, fine, strict=True):  # the configuration, and the rest
-        assert other > 1e-15  # the slope is not one of rounding
+        assert other > 1e-15  # the slope is not due to rounding errors
         assert order - 0.4 < np.log2(one / other) < order + 1.6

@@ -1,4 +1,4 @@
-"""What a user gets wrong ends in one line that names it, at every way in: not in a traceback of JAX."""
+"""Mistakes of a user give a one-line message that names them, from each entry point, and no traceback of JAX."""
 
 import traceback
 from pathlib import Path

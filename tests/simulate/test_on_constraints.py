@@ -1,4 +1,4 @@
-"""Closed loops given as one-forms: projection, drift, against minimal coordinates."""
+"""Closed loops given as one-forms: projection and drift, against minimal coordinates."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ TS = jnp.linspace(0.0, 4.0, 9)
 
 
 class Rod(System):
-    """A point (x, y) on a rod: x v_x + y v_y = 0 and the angular momentum per mass."""
+    """A point (x, y) on a rod: the constraint x v_x + y v_y = 0, and the angular momentum per mass as quasi-velocity."""
 
     length: jax.Array
     space = Euclidean(2)
@@ -30,7 +30,7 @@ class Rod(System):
 
 
 class Pendulum(System):
-    """The same in its angle."""
+    """The same rod, described by its angle."""
 
     length: jax.Array
     space = Euclidean(1)
@@ -49,7 +49,7 @@ def of_pendulum(length):
 
 
 def test_a_rod_in_cartesian_coordinates():
-    """Against the pendulum's angle; x(t, l) = l X(t/√l) at rest at first, so ∂x/∂l = (x − t ẋ/2)/l."""
+    """The motion agrees with the pendulum's. From rest x(t, l) = l X(t/√l), so ∂x/∂l = (x − t ẋ/2)/l."""
     length = jnp.asarray(1.3)
     held = of_rod(length, project=True, dense=True)
     angle = of_pendulum(length).q[:, 0]
@@ -81,7 +81,7 @@ def along(angle, length):
 
 
 def kinetic(rates):
-    """Point masses at the joints, a heavy one on the coupler, and gravity."""
+    """Kinetic energy of point masses at the joints and of a heavier one on the coupler."""
     masses = jnp.array([1.0, 2.0, 1.5])
     return 0.5 * jnp.sum(masses * jnp.sum(rates**2, axis=1))
 
@@ -96,7 +96,7 @@ def potential(angles):
 
 
 class FourBar(System):
-    """Three angles; crank and coupler end where ground and rocker do."""
+    """A linkage with three angles, in which crank and coupler meet the rocker, which turns about the ground's end."""
 
     space = Euclidean(3)
     n_constraints = 2
@@ -114,7 +114,7 @@ class FourBar(System):
 
 
 def of_crank(angle):
-    """The three angles by two circles' intersection."""
+    """The three angles for a given crank angle, by the intersection of two circles."""
     away = along(angle, LENGTHS[0]) - jnp.array([LENGTHS[3], 0.0])
     length = jnp.sqrt(jnp.dot(away, away))
     corner = (LENGTHS[2] ** 2 + length**2 - LENGTHS[1] ** 2) / (2 * LENGTHS[2] * length)
@@ -124,7 +124,7 @@ def of_crank(angle):
 
 
 class Crank(System):
-    """The linkage in the angle of its crank."""
+    """The linkage, described by the crank angle."""
 
     space = Euclidean(1)
 
@@ -153,7 +153,7 @@ def test_a_four_bar_linkage():
 
 
 class Pinned(System):
-    """A body held at a point s off its centre of mass: x + Λ s = 0, given twice (a redundant loop)."""
+    """A body held at a point s away from its centre of mass: x + Λ s = 0, stated twice (redundant)."""
 
     arm: jax.Array
     space = Product(SO3(), Euclidean(3))
@@ -177,7 +177,7 @@ class Pinned(System):
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_a_pinned_body_with_its_quaternion(dtype):
-    """The state is one vector, quaternions are normalised, and loops depend on one another."""
+    """Quaternions stay unit, the redundant loops stay closed, and the energy is kept, in both precisions."""
     arm = jnp.array([0.1, -0.3, 0.2], dtype)
     q0 = (jnp.array([1, 0, 0, 0], dtype), -arm)
     body, u0, ts = Pinned(arm), jnp.array([0.3, 2.0, 1.0], dtype), jnp.array([0, 0.5, 1], dtype)
@@ -191,7 +191,7 @@ def test_a_pinned_body_with_its_quaternion(dtype):
 
 
 class Shifted(Rod):
-    """Its holonomic constraint belongs to other one-forms."""
+    """A rod whose holonomic constraint does not belong to its one-forms."""
 
     def holonomic(self, t, q):
         return (q[0] - self.length)[None]
@@ -222,7 +222,7 @@ def test_nothing_to_project_onto():
 
 
 class Close(System):
-    """Two one-forms that are nearly the same."""
+    """Two constraint one-forms that are nearly parallel."""
 
     distance: jax.Array
     space = Euclidean(3)
@@ -238,14 +238,14 @@ class Close(System):
 
 @pytest.mark.parametrize(("distance", "said"), [(1e-7, "2.0e+07 at the start"), (0.1, None)])
 def test_the_summary_has_the_condition_number(distance, said):
-    """Of (1, 0) and (1, δ), scaled to unit length: 2/δ."""
+    """(1, 0) and (1, δ), scaled to unit length, have the condition number 2/δ."""
     run = simulate(Close(jnp.asarray(distance)), jnp.zeros(3), jnp.ones(1), TS[:2], dt=1.0)
     assert ("condition number" in str(run)) == (said is not None)
     assert said is None or said in str(run)
 
 
 class Dumbbell(System):
-    """Two masses on a rod of length 1 in the plane, y in units of `unit` metres, in its own coordinates."""
+    """Two masses on a rod of length 1 in the plane; the coordinates y are in units of `unit` metres."""
 
     masses: jax.Array
     unit: jax.Array
@@ -268,7 +268,8 @@ class Dumbbell(System):
 
 
 def test_projection_in_the_mass_metric():
-    """Along the rod, by shares as 1/m: the centre of mass stays, as with any unit of y; the other metric moves it."""
+    """Masses move along the rod in the ratio 1/m, so the centre of mass stays, in any unit of y. The Euclidean metric
+    moves it."""
     masses, start = jnp.array([3.0, 0.5]), jnp.array([0.1, 0.2, 0.9, 0.9])
     centre = lambda q: np.asarray(masses) @ np.asarray(q).reshape(2, 2) / 3.5
     held = close_loops(Dumbbell(masses, jnp.asarray(1.0)), 0.0, start, metric="mass")
@@ -286,7 +287,7 @@ def test_projection_in_the_mass_metric():
 
 
 def test_a_motion_projected_in_the_mass_metric():
-    """A free dumbbell: its rod keeps its length, its centre moves evenly."""
+    """A free dumbbell keeps its length, and its centre of mass moves uniformly."""
     dumbbell = Dumbbell(jnp.array([3.0, 0.5]), jnp.asarray(1.0))
     start, rates = jnp.array([0.0, 0.0, 1.0, 0.0]), jnp.array([0.3, 0.0, 2.0])
     options = {"dt": 0.05, "project": "mass", "dense": True}
@@ -307,14 +308,14 @@ def test_no_such_metric():
 
 @pytest.mark.parametrize(("closeness", "said"), [(1e-6, "2.0e+06 at the start"), (0.5, None)])
 def test_the_summary_has_the_condition_of_the_mass_matrix(closeness, said):
-    """Of [[1, 1 − δ], [1 − δ, 1]] in any units: (2 − δ)/δ."""
+    """[[1, 1 − δ], [1 − δ, 1]] has the condition number (2 − δ)/δ, in any units."""
     run = simulate(Coupled(jnp.asarray(closeness)), jnp.zeros(2), jnp.ones(2), TS[:2], dt=1.0)
     assert ("condition of the mass" in str(run)) == (said is not None)
     assert said is None or said in str(run)
 
 
 class Coupled(System):
-    """Two coordinates, of units that differ by 1e5, with nearly the same direction of motion."""
+    """Two coordinates in units that differ by 1e5, with nearly singular mass matrix."""
 
     closeness: jax.Array
     space = Euclidean(2)
@@ -325,7 +326,7 @@ class Coupled(System):
 
 
 def test_examine_knows_holonomic_constraints():
-    """Closed to rounding, or a problem; its differential among the one-forms, or a problem."""
+    """`examine` reports an open loop, and a constraint whose differential is not among the one-forms."""
     found = examine(Rod(jnp.asarray(1.0)), jnp.array([0.6, 0.8]))
     assert found.holds
     np.testing.assert_allclose(found.holonomic, [0.0], atol=1e-16)

@@ -1,4 +1,5 @@
-"""`simulate` steps one vector where it can: the same trajectories and derivatives as of the state with its structure."""
+"""`simulate` integrates the state as one vector if it can, with the trajectories and derivatives of the structured
+state."""
 
 import diffrax
 import jax
@@ -17,7 +18,7 @@ Q0, U0 = jnp.array([0.8, 0.0, 0.6, 0.0]), jnp.array([0.1, 2.0, -0.3])
 TS = jnp.linspace(0.0, 1.0, 4)
 STRUCTURED = jaxhamel.Projected(
     diffrax.Tsit5(), SO3()
-)  # a solver that the user has wrapped keeps (q, u)
+)  # a solver wrapped by the user keeps the structure (q, u)
 
 
 def motion(inertia=BODY.inertia, u0=U0, **options):
@@ -60,7 +61,7 @@ def test_an_event_of_diffrax_sees_q_and_u():
 
 
 def test_derivatives_are_those_of_the_structured_state():
-    """By columns and by checkpoints, of two programs that are compiled sooner with equal steps; columns are forward mode."""
+    """Gradients by columns and by checkpoints equal forward mode on the structured state."""
     cost = lambda x, **how: jnp.sum(motion(*x, dt=0.2, **how).q[-1] * jnp.arange(4.0))
     at = BODY.inertia, U0
     wanted = jax.jacfwd(lambda x: cost(x, solver=STRUCTURED))(at)
@@ -71,7 +72,7 @@ def test_derivatives_are_those_of_the_structured_state():
 
 
 def test_what_is_counted_are_the_leaves_that_move(monkeypatch):
-    """By u0 alone three columns, though the vector has seven numbers."""
+    """The gradient by u0 alone takes three columns, although the state vector has seven numbers."""
     counts, split = [], _linear_map._split
     monkeypatch.setattr(
         _linear_map, "_split", lambda total, x: counts.append(total.size) or split(total, x)

@@ -1,4 +1,4 @@
-"""Projected: unit quaternions, dense output, implicit methods, derivatives, and where it is chosen."""
+"""`Projected`: unit quaternions, dense output, implicit methods, derivatives, and the spaces that it takes."""
 
 import diffrax
 import jax
@@ -73,7 +73,7 @@ def test_an_implicit_method():
 
 
 def test_gradient_backward_forward_and_by_richardson():
-    """Of the end of a free body by its inertia, through the solver that simulate chooses."""
+    """The gradient of a free body's end by its inertia, with the solver that `simulate` chooses."""
     q0, u0, ts = jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.3, 1.0, 0.2]), jnp.array([0.0, 1.5])
     weight = jnp.array([0.3, -1.0, 0.5, 0.8])
 

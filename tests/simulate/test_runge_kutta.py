@@ -1,4 +1,4 @@
-"""Explicit Runge–Kutta steps against diffrax's own step and the series of the exponential, written out and in a loop."""
+"""Explicit Runge–Kutta steps, unrolled and in a loop, against diffrax's step and the exponential series."""
 
 import diffrax
 import jax
@@ -47,7 +47,7 @@ def test_rk4_is_the_exponential_series_to_order_four():
 
 
 def test_slopes_of_both_loops_are_the_same():
-    """A method whose stages need only the one before takes the short loop; forced into the long one it gives as much."""
+    """A method whose stages use only the previous slope takes a short loop, which gives the slopes of the general one."""
     from jaxhamel.simulate._solvers._runge_kutta import _full
 
     assert RK4.chained

@@ -1,4 +1,4 @@
-"""Second derivatives through AutoAdjoint in four orders, against differences of first ones."""
+"""Second derivatives through AutoAdjoint in four orders of modes, against differences of first derivatives."""
 
 import diffrax
 import jax
@@ -15,7 +15,7 @@ CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 
 
 def loss(a, adjoint=None):
-    """Few steps: the derivative of the discrete solution is exact, however coarse that is."""
+    """A cost after four steps. The derivative of the discrete solution is exact, however coarse the steps are."""
     path = simulate(
         Pendulum(jnp.asarray(2.0)), [0.5], [0.1], [0.0, 1.0], Sines(a),
         dt=0.25, max_steps=4, solver=diffrax.Heun(), adjoint=adjoint,
@@ -55,7 +55,8 @@ def test_second_derivatives(order, adjoint, hessian):
 
 
 def test_reverse_twice_around_a_loop(hessian):
-    """JAX splits a loop for reverse mode and drops the rules of `jax.custom_jvp` functions in it."""
+    """Reverse mode twice through a `scan` gives the Hessian, although JAX then splits the loop and drops `custom_jvp`
+    rules in it."""
 
     def piece(y, ts, a):
         given = Pendulum(jnp.asarray(2.0)), y[:1], y[1:], ts, Sines(a)

@@ -1,4 +1,4 @@
-"""The step size controller remembers whether the last step tried was finite, in its state and in its error estimate."""
+"""The step size controller remembers whether the last trial step was finite, in its state and its error estimate."""
 
 import diffrax
 import jax.numpy as jnp
@@ -14,10 +14,10 @@ TS, Y = jnp.array([0.0, 1.0]), jnp.array([1.0, 2.0])
     ("state", "error", "bad"),
     [
         (Y, 1e-9 * Y, False),
-        (Y, 1e9 * Y, False),  # a step that is refused only
+        (Y, 1e9 * Y, False),  # a step that is only rejected
         (Y.at[1].set(np.nan), 1e-9 * Y, True),
         (Y.at[0].set(np.inf), 1e-9 * Y, True),
-        (Y, Y.at[1].set(np.inf), True),  # diffrax has made infinity of NaN in the estimate
+        (Y, Y.at[1].set(np.inf), True),  # diffrax replaces NaN by infinity in the error estimate
         (Y, Y.at[0].set(np.nan), True),
     ],
 )

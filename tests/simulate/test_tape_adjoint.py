@@ -1,4 +1,4 @@
-"""The reverse mode of loops by a tape of their states, against JAX's derivative of a loop of known length, and columns."""
+"""Reverse mode of loops by a tape of their states, against JAX's derivative of a loop of known length."""
 
 import diffrax
 import jax
@@ -18,12 +18,12 @@ WEIGHTS = jnp.arange(END // 100 + 1.0)
 
 
 def turn(p, i, x):
-    """A quadratic map without chaos."""
+    """One iteration of a quadratic map that is not chaotic."""
     return x + 1e-3 * jnp.array([x[1], p * x[0] * (1 - x[0])]) * (1 + i.astype(x.dtype) / END)
 
 
 def by_tape(p, x, turns):
-    """The last state, and every hundredth one in a buffer."""
+    """A cost of the last state and of every hundredth state, which are kept in a buffer."""
 
     def body(state):
         i, x, kept = state
@@ -63,7 +63,7 @@ def test_segments_fit_the_tape():
 
 
 def test_rejected_steps_are_passed_by():
-    """The pendulum at a tolerance, from a first step that is too long: all steps and decisions are repeated alike."""
+    """A pendulum with a first step that is too long has rejected steps; the gradients by the tape and by columns agree."""
     ts = jnp.array([0.0, 0.7, 3.0])
 
     def end(adjoint, x):
@@ -84,7 +84,8 @@ def test_rejected_steps_are_passed_by():
 
 @pytest.mark.parametrize("solver", [diffrax.Kvaerno3(), LieGroup(diffrax.Tsit5(), SO3())])
 def test_other_methods_take_checkpoints(monkeypatch, solver):
-    """`LieGroup` counts as an explicit method of diffrax, but has no tableau."""
+    """Solvers without a tableau use diffrax's checkpoints; `LieGroup` is an explicit method for diffrax but has no
+    tableau."""
     taken = []
     monkeypatch.setattr(
         diffrax.RecursiveCheckpointAdjoint, "loop", lambda *_, **given: taken.append(given)
@@ -96,7 +97,7 @@ def test_other_methods_take_checkpoints(monkeypatch, solver):
 
 
 def test_times_within_a_step_are_summed():
-    """Σ w_i (a t_i)² over the times up to 1."""
+    """The gradient of Σ w_i (a t_i)² over the times up to 1 equals the closed form."""
     ts = jnp.array([0.1, 0.4, 0.9, 1.5])
 
     def saved(a):

@@ -1,4 +1,4 @@
-"""simulate: accuracy at the times asked for, what is compiled when, how simulations end, what is printed."""
+"""`simulate`: accuracy at the output times, compilations, endings of simulations, printed summaries."""
 
 import diffrax
 import equinox as eqx
@@ -19,7 +19,7 @@ TS = np.array([0.0, 0.3, 1.0, 1.01, 2.0])
 
 
 def reference(a, ts):
-    """SciPy's DOP853 on the equation written by hand."""
+    """Solution by SciPy's DOP853 of the equation written by hand."""
 
     def field(t, y):
         control = sum(ak * np.sin((k + 1) * t) for k, ak in enumerate(a))
@@ -51,7 +51,7 @@ def test_adaptive_and_fixed_steps_reach_the_reference():
 
 
 def test_fixed_steps_have_the_order_of_the_method_at_every_time():
-    """Also at times that are no multiples of dt, where diffrax would interpolate."""
+    """The order holds also at times that are no multiples of dt, where diffrax would interpolate."""
     expected = reference((0.3, -0.2), TS)[0]
     errors = [np.abs(run(dt=dt).q[:, 0] - expected)[[1, 3]] for dt in (0.1, 0.05)]
     slopes = np.log2(errors[0] / errors[1])
@@ -67,8 +67,8 @@ def test_number_of_fixed_steps():
 
 
 def test_other_values_compile_nothing_again():
-    """Other numbers (a Python float is a leaf as an array is), states, times, tolerances, steps: no new trace of the
-    right-hand side."""
+    """Other parameters (also a Python float), states, times, tolerances and steps cause no new trace of the right-hand
+    side."""
     traces = []
 
     class Counted(Pendulum):
@@ -167,7 +167,7 @@ def test_integers_and_single_precision():
 
 
 def test_finite_time_blow_up_adaptive():
-    """q = 1/(1 − t)."""
+    """q = 1/(1 − t) ends with too small steps near t = 1."""
     path = simulate(Runaway(), [1.0], [1.0], [0.0, 0.5, 0.9, 2.0])
     assert path.result == RESULTS.step_too_small
     assert 0.99 < float(path.t_end) < 1.000001
@@ -248,7 +248,8 @@ def test_progress_line_shows_the_time_left(capfd):
 
 
 def test_most_steps():
-    """Dense output keeps the stages of its steps; fixed steps are counted, in powers of two."""
+    """Dense output stores the stages of its steps, so fewer are allowed; fixed steps are counted and rounded up to a
+    power of two."""
     ts = np.array([0.0, 1.0])
     assert most_steps(7, ts, None, True) == 7
     assert most_steps(None, ts, None, False) == 2**16

@@ -1,4 +1,4 @@
-"""The variational integrator: order by slope, what it keeps, what it does not, derivatives, single precision, misuse."""
+"""The variational integrator: order, conserved quantities and energy drift, derivatives, single precision, misuse."""
 
 import diffrax
 import equinox as eqx
@@ -45,13 +45,13 @@ BODY_AT = (
 
 
 def by_runge_kutta(system, y0, t1, control=None):
-    """The end of the motion from the equations of motion, by Gauss' principle."""
+    """The end of the motion by a Lie-group method of order 5 with 800 steps."""
     solver, steps = LieGroup(diffrax.Tsit5(), system.space), 800
     return run(solver, system, y0, 0.0, t1 / steps, steps, control)
 
 
 def test_order_with_everything():
-    """Moving and affine constraint, forces, prescribed motion, on SE(2) × R."""
+    """The orders 2 and 4 hold with a moving affine constraint, forces and prescribed motion, on SE(2) × R."""
     exact = by_runge_kutta(SWAY, SWAY_AT, 1.5, SWING)
     for order, counts in ((2, (30, 60)), (4, (8, 16))):
         found, error = slope(Variational(order), SWAY, SWAY_AT, 1.5, counts, exact, SWING)
@@ -60,7 +60,7 @@ def test_order_with_everything():
 
 
 def test_order_on_rigid_motions():
-    """A body in a fluid, SE(3)."""
+    """Order 2 for a body in a fluid, on SE(3)."""
     system = body()
     exact = by_runge_kutta(system, BODY_AT, 1.0)
     found, error = slope(Variational(), system, BODY_AT, 1.0, (20, 40), exact)
@@ -72,7 +72,7 @@ def test_order_on_rigid_motions():
 
 
 def test_on_a_vector_space_it_is_the_implicit_midpoint_rule():
-    """Against Hamilton's equations of the oscillators, by hand, solved by iteration."""
+    """Five steps equal the implicit midpoint rule for Hamilton's equations by hand, solved by iteration."""
     mass, h = np.array([[1.0, 0.3], [0.3, 2.0]]), 0.3
     q, u = np.array([0.5, -0.3]), np.array([0.2, 0.4])
 
@@ -114,7 +114,7 @@ def test_the_map_is_symplectic():
 
 
 def test_spatial_momentum_of_a_free_body_to_rounding():
-    """However long the step: 500 of them, a third of a radian each."""
+    """The spatial momentum is conserved over 500 long steps of about a third of a radian each."""
     system = FreeRigidBody(jnp.array([1.0, 2.0, 2.7]))
     y0 = jnp.array([0.5, -0.5, 0.5, 0.5]), jnp.array([0.2, 1.1, 0.4])
     momentum = lambda y: quaternion_rotate(y[0], system.inertia * y[1])
@@ -124,7 +124,7 @@ def test_spatial_momentum_of_a_free_body_to_rounding():
 
 
 def test_momenta_of_a_body_in_a_fluid_to_rounding():
-    """With gravity and buoyancy: horizontal impulse and vertical angular impulse, on SE(3)."""
+    """With gravity and buoyancy, the horizontal impulse and the vertical angular impulse are conserved, on SE(3)."""
     system = body()
     y = run(Variational(), system, BODY_AT, 0.0, 1.0 / 20, 400)
     before, after = (system.invariants(0.0, *y, None) for y in (BODY_AT, y))
@@ -136,7 +136,8 @@ ROD_AT = jnp.array([np.sin(2.0), 0.0, np.cos(2.0)]), jnp.array([0.1, 0.4])
 
 
 def test_a_rod_given_as_one_form_keeps_its_length():
-    """q_m·(q₁ − q₀) = 0 is |q₁|² = |q₀|²; and the energy stays in a band (the motion is Hamiltonian and reversible)."""
+    """q_m·(q₁ − q₀) = 0 implies |q₁|² = |q₀|². The energy stays bounded, since the motion is Hamiltonian and
+    reversible."""
     y, energies = ROD_AT, []
     for _ in range(8):
         y = run(Variational(), Rod(), y, 0.0, 0.1, 500)
@@ -146,7 +147,7 @@ def test_a_rod_given_as_one_form_keeps_its_length():
 
 
 def test_constraint_at_the_midpoint_and_reversal():
-    """A ξ + a = 0 at q_m from the two nodes alone; steps of −h lead back."""
+    """A ξ + a = 0 holds at the midpoint q_m of two nodes; steps of −h lead back to the start."""
     h = jnp.array(0.1)
     forth = run(Variational(), SWAY, SWAY_AT, 0.2, h, 1, SWING)
     xi = SWAY.space.local(SWAY_AT[0], forth[0]) / h
@@ -162,7 +163,8 @@ def test_constraint_at_the_midpoint_and_reversal():
 
 
 def test_energy_drifts_where_no_reflection_reverses_the_motion():
-    """Modin and Verdier 2020: what holds the energy is reversibility. The driver turns; ε breaks its reflection."""
+    """The energy of a nonholonomic system is bounded only if the motion is reversible (Modin and Verdier 2020); ε > 0
+    breaks the reflection."""
     y0 = jnp.array([0.0, 1.0, 0.3]), jnp.array([2.6, 0.4])
     drifts = []
     for asymmetry in (0.0, 0.3):
@@ -181,7 +183,7 @@ def test_derivatives():
 
 
 def test_root_and_its_derivatives():
-    """x + x³ = a, with c added twice: x′ = 1/(1 + 3x²), x″ = −6x/(1 + 3x²)³."""
+    """The root of x + x³ = a has x′ = 1/(1 + 3x²) and x″ = −6x/(1 + 3x²)³."""
 
     @jax.jit
     def solved(a):
@@ -208,7 +210,7 @@ def test_single_precision():
 
 
 def test_dense_output():
-    """q by cubic Hermite, u linearly, both to the order of the method."""
+    """q is interpolated by a cubic Hermite polynomial and u linearly, both to the order of the method."""
     system, y0 = sleigh()
     solver, h = Variational(space=system.space), 0.05
     step = eqx.filter_jit(solver.step)
