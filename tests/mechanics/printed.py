@@ -1,4 +1,4 @@
-"""What the tests of printed equations share: ε in sums of components, tildes, a comparison with a name."""
+"""Helpers for the tests of printed equations: ε in sums of components, tildes, and comparisons by equation number."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ C_SE3[:3, :3, :3] = C_SE3[3:, :3, 3:] = C_SE3[3:, 3:, :3] = EPSILON
 
 
 def eps(indices, *operands):
-    """einsum in which each leading triple of indices is a Levi-Civita symbol."""
+    """An einsum whose leading triples of indices are Levi-Civita symbols."""
     terms = indices.split("->")[0].split(",")
     return jnp.einsum(indices, *[EPSILON] * (len(terms) - len(operands)), *operands)
 
@@ -22,7 +22,7 @@ def close(found, wanted, atol=1e-12, name=""):
 
 
 def all_close(pairs, atol=1e-11):
-    """Each pair of sides, by the number of its equation."""
+    """Compares both sides of each equation; the keys are the equations' numbers."""
     for name, (left, right) in pairs.items():
         close(left, right, atol, name)
 

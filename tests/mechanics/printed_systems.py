@@ -11,7 +11,8 @@ N, M, NOW = 4, 2, 0.3
 
 
 class Free(System):
-    """A random Lagrangian, not quadratic, and a random frame on R⁴, both at one instant: nothing depends on time."""
+    """A Lagrangian that is not quadratic and a frame, both random on R⁴ and taken at one instant, so that nothing
+    depends on time."""
 
     base: RandomSystem
     space = Euclidean(N)

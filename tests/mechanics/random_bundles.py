@@ -33,7 +33,7 @@ class Bundle(System):
         return jnp.tensordot(w["out"], jnp.sin(w["in"] @ features + w["shift"]), axes=1)
 
     def lagrangian(self, t, q, v):
-        locked = jax.tree.map(jnp.zeros_like, q[0]), q[1]  # M must not know g
+        locked = jax.tree.map(jnp.zeros_like, q[0]), q[1]  # M must not depend on g
         root = self._field("mass", jnp.asarray(t), locked)
         stretched = v + 0.4 * root @ v
         field = self._field("gyro and potential", jnp.asarray(t), q)
@@ -46,7 +46,7 @@ class Bundle(System):
 
 
 def random_bundle(seed, group, gyroscopic=1.0, broken=1.0):
-    """A system on G × R² and a state (t, q, v): numbers from NumPy, nothing to compile."""
+    """A system on G × R² and a state (t, q, v). The numbers come from NumPy, so nothing is compiled."""
     space = Product(group, Euclidean(SHAPE))
     n = space.dim
     generator = np.random.default_rng(seed)

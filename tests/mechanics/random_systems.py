@@ -10,7 +10,8 @@ from jaxhamel.mechanics import System
 
 
 def features(t, q):
-    """Smooth functions of time and configuration: the storage coordinates are globally defined, angles need no wrapping."""
+    """Smooth functions of time and configuration, made of stored coordinates, which are global, so angles need no
+    wrapping."""
     leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(q)]
     return jnp.concatenate([*leaves, jnp.stack([jnp.sin(t), jnp.cos(2 * t)])])
 
@@ -29,7 +30,7 @@ class RandomSystem(System):
 
     def lagrangian(self, t, q, v):
         n = self.space.dim
-        field = self._field("energy", t, q)  # all of them at once: a third fewer operations
+        field = self._field("energy", t, q)  # all fields at once take a third fewer operations
         products = field[:-1].reshape(n + 2, n) @ v  # R v, b·v, w·v
         stretched = v + 0.3 * products[:n]  # M = (1 + 0.3 R)ᵀ(1 + 0.3 R)
         kinetic = 0.5 * jnp.dot(stretched, stretched) + products[n]
@@ -47,7 +48,7 @@ class RandomSystem(System):
 
 
 def random_weights(generator, space, sizes, batch, hidden):
-    """Coefficients of fields out·sin(in·features + shift), name → size of the field's value."""
+    """Coefficients of random fields out·sin(in·features + shift); `sizes` maps each name to the shape of its field."""
     normal = lambda *shape: generator.normal(size=(*batch, *shape))
     leaves = jax.tree.leaves(space.identity(jnp.float64))
     n_features = sum(leaf.size for leaf in leaves) + 2
@@ -62,7 +63,8 @@ def random_weights(generator, space, sizes, batch, hidden):
 
 
 def random_system(seed, space, n_constraints, batch=(), hidden=6):
-    """A random system (or a batch of them) and a random state (t, q, u) of each; numbers from NumPy, nothing to compile."""
+    """A random system, or a batch of them, with a random state (t, q, u) of each. The numbers come from NumPy, so
+    nothing is compiled."""
     n = space.dim
     generator = np.random.default_rng(seed)
     normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))

@@ -1,4 +1,4 @@
-"""Rank and condition number against matrices whose singular values are known."""
+"""Rank and condition number of matrices with known singular values."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxhamel.mechanics._examination._boundary import conditioning
 
 
 def test_known_singular_values():
-    """diag(4, 0.5) turned on both sides; a repeated row; no rows."""
+    """diag(4, 0.5) between rotations, a matrix with equal rows, and one without rows."""
     c, s = np.cos(0.7), np.sin(0.7)
     turn = np.array([[c, -s], [s, c]])
     found = conditioning(turn @ np.diag([4.0, 0.5]) @ turn.T @ turn)

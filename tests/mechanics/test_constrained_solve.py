@@ -1,4 +1,5 @@
-"""M v̇ = f + Aᵀλ, A v̇ = b against rational arithmetic, its derivatives against those of the whole matrix, all routes."""
+"""M v̇ = f + Aᵀλ, A v̇ = b against rational arithmetic, its derivatives against those of the dense matrix, and all
+routes."""
 
 from fractions import Fraction
 
@@ -23,7 +24,8 @@ def random_metric(rng, n):
 
 
 def equations(seed, n, m, *, decades=0.0, closeness=1.0):
-    """M with masses over 2 · `decades` orders of magnitude, f, A whose last row is nearly the first, b = A (a vector)."""
+    """M with masses over 2 · `decades` orders of magnitude, f, A whose last row is nearly parallel to the first, and b
+    = A times a vector."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** (rng.permutation(np.linspace(-decades, decades, n)) / 2)
     metric = scale[:, None] * random_metric(rng, n) * scale
@@ -33,7 +35,7 @@ def equations(seed, n, m, *, decades=0.0, closeness=1.0):
 
 
 def rational(metric, force, rows, rate):
-    """The same by Gauss's elimination on fractions: no rounding."""
+    """v̇ by Gaussian elimination on fractions, without rounding."""
     n, m = len(force), len(rate)
     whole = [[Fraction(x) for x in (*metric[i], *-rows[:, i], force[i])] for i in range(n)]
     whole += [[Fraction(x) for x in (*rows[a], *np.zeros(m), rate[a])] for a in range(m)]
@@ -49,7 +51,8 @@ def rational(metric, force, rows, rate):
 
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_against_rational_arithmetic(n, m):
-    """Masses from 1e-8 to 1e8, rows dependent to 1e-8: as accurate as equations that are neither, times 1/closeness."""
+    """With masses from 1e-8 to 1e8 or rows dependent to 1e-8, the error is that of well-conditioned equations, times
+    1/closeness."""
     cases = [
         ({}, 1e-13),
         ({"decades": 8.0}, 1e-11),
@@ -91,7 +94,7 @@ def test_an_indefinite_mass_matrix():
 
 @pytest.mark.parametrize(("n", "m"), [(4, 2), (11, 2)])
 def test_first_and_second_derivatives(n, m):
-    """Along a line in (M, f, A, b): forward, reverse and mixed equal those of the solution of the whole matrix."""
+    """Derivatives along a line in (M, f, A, b) in all modes equal those of solving the dense matrix."""
     given = [jnp.asarray(x) for x in equations(6, n, m)]
     change = [jnp.asarray(x) for x in equations(7, n, m)]
     weights = jnp.asarray(np.random.default_rng(8).normal(size=n + m))
@@ -140,7 +143,8 @@ class Bars(System):
 
 @pytest.mark.parametrize("n", [3, 4])
 def test_masses_many_orders_apart_on_every_route(n):
-    """One degree of freedom, masses from 1e-8 to 1e8 in any order: u̇ and λ of all routes keep seven digits."""
+    """With one degree of freedom and masses from 1e-8 to 1e8 in any order, u̇ and λ of all routes have seven correct
+    digits."""
     rng = np.random.default_rng(n)
     for _ in range(4):
         mass = 10.0 ** rng.permutation(np.linspace(-8, 8, n))

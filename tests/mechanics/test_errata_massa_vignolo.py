@@ -1,4 +1,5 @@
-"""Equations of Massa and Vignolo as printed, on a rotation with a known rate: (5), (6), (9) hold, (10a) and (10b) slip."""
+"""Equations of Massa and Vignolo as printed, for a rotation with a known rate: (5), (6) and (9) hold, (10a) and (10b)
+do not."""
 
 import numpy as np
 
@@ -29,7 +30,8 @@ def test_5_6_and_9_hold():
 
 
 def test_10_slips():
-    """(10b) has R_kp Ṙ_kq, which is −Ω in the body, for R_pk Ṙ_qk; (10a) has ω̂_p with ε_ijr, which is no vector."""
+    """(10b) prints R_kp Ṙ_kq, which gives −Ω in the body, for R_pk Ṙ_qk. (10a) contracts the vector ω̂ with ε_ijr in
+    place of the matrix."""
     same(axial(np.einsum("pk,qk->pq", R, RATE)), IN_SPACE)
     printed = axial(np.einsum("kp,kq->pq", R, RATE))
     same(printed, -OMEGA)

@@ -142,7 +142,7 @@ def rates(system, force, *, fibre=1.0, applied=1.0):
 
 
 def test_34_lacks_the_fibre_term():
-    """(34): without + F̄ ∂ℒ/∂s r̈ comes out wrong. (34) and (35) are written without forces, F^a_I Q_a."""
+    """(34) without + F̄ ∂ℒ/∂s gives a wrong r̈. (34) and (35) are printed without the forces F^a_I Q_a."""
     system, force = Driven(), jnp.array([0.4, -1.1, 0.6])
     complete, rdot = rates(system, force)
     found = acceleration(system, 0.0, Q, rdot, force, route="multipliers")
@@ -324,7 +324,7 @@ def test_101_and_102():
 
 
 def test_103_to_106():
-    """(103) first line, (105) indices and its identity, (106) a d/dt: against derivatives of the kinetic energy (94)."""
+    """Corrections of (103), (105) and (106), against derivatives of the kinetic energy (94)."""
 
     def kinetic(turn, arm, place, spin, speed):
         """(94) with Θ_c, d turned by exp(φ), φ = turn, to first order."""

@@ -1,6 +1,7 @@
-"""Counter-examples to printed equations of Müller 2023: as printed, as they should be, and which one is the motion.
+"""Counter-examples to printed equations of Müller 2023: the printed form, the corrected form, and the one that gives
+the motion.
 
-The right values come from systems' closed forms, which their own tests derive and compare with every route.
+The right values come from closed forms of systems, which their own tests derive and compare with every route.
 """
 
 import jax
@@ -15,7 +16,7 @@ EPSILON = np.asarray(jax.jit(SO3().structure_constants)())
 
 
 class Particle(System):
-    """L = |q̇|²/2 − g s with ṡ = y ẋ, q = (s, x, y): A = (−y, 0), B_xy = −1; a force along x."""
+    """L = |q̇|²/2 − g s with the constraint ṡ = y ẋ, q = (s, x, y): A = (−y, 0), B_xy = −1; a force along x."""
 
     gravity: jax.Array
     space = Euclidean(3)
@@ -114,7 +115,7 @@ def test_ball_equations():
 
 
 def rate_of_inertia(theta, omega):
-    """Θ̇ = ω̂ Θ − Θ ω̂ of a body that turns with ω, in space."""
+    """Θ̇ = ω̂ Θ − Θ ω̂ for a body rotating with ω, in space axes."""
     turning = np.einsum("aib,i->ab", EPSILON, omega)
     return turning @ theta - theta @ turning
 

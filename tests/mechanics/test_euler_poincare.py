@@ -38,7 +38,7 @@ def top_lagrangian(xi, gamma):
 
 
 def rotated(xi, a):
-    """ξ a of SO(3) on R³."""
+    """The infinitesimal action ξ a = ξ × a of SO(3) on R³."""
     return jnp.cross(xi, a)
 
 
@@ -152,12 +152,13 @@ def test_reduction_is_boltzmann_hamel_on_the_group(rng, name):
 
 
 def congruence(xi, a):
-    """SO(3) on inertias: g a gᵀ."""
+    """The infinitesimal action ξ̂ a − a ξ̂ of SO(3) on inertias, from g a gᵀ."""
     return hat(xi) @ a - a @ hat(xi)
 
 
 def test_right_invariance_is_the_body_seen_from_space(rng):
-    """ℓ = ½ ω·aω with the inertia a = Λ I Λᵀ advected: the spatial momentum stays, Euler's equations in the body."""
+    """ℓ = ½ ω·aω with the advected inertia a = Λ I Λᵀ: a torque changes the spatial momentum, and in the body these are
+    Euler's equations."""
     q = draw(rng, 4)
     turn = quaternion_matrix(q / jnp.sqrt(q @ q))
     body, inertia = draw(rng, 3), turn @ INERTIA @ turn.T
@@ -218,7 +219,7 @@ def test_gradients(rng):
 
 
 def test_any_solver_takes_the_reduced_equations():
-    """The top in (Ω, Γ) alone, by diffrax: energy, Γ·IΩ and |Γ| stay."""
+    """diffrax integrates the top in (Ω, Γ) alone: energy, Γ·IΩ and |Γ| are conserved."""
     field = lambda t, y, args: euler_poincare(top_lagrangian, SO3(), *y, action=rotated)
     start = (jnp.array([0.4, -0.2, 3.0]), jnp.array([0.6, 0.0, 0.8]))
     found = diffrax.diffeqsolve(

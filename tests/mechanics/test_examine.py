@@ -1,4 +1,4 @@
-"""`examine` says what is true of a system: facts known from how each system here is written."""
+"""`examine` reports properties of systems for which they are known by construction."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from jaxhamel.mechanics._examination._boundary import conditioning
 
 
 class Two(jh.System):
-    """L = ½ (m₁ v₁² + m₂ v₂²) + g t v₁ + h v₂⁴, all of the plane."""
+    """Two coordinates with L = ½ (m₁ v₁² + m₂ v₂²) + g t q₂ v₁ + h v₂⁴."""
 
     masses: jax.Array
     linear: jax.Array
@@ -63,7 +63,7 @@ def test_a_mass_of_zero():
 
 
 class Rows(jh.System):
-    """The constraint one-forms are given."""
+    """A unit mass in R³ with two given constraint one-forms."""
 
     rows: jax.Array
     space = jh.Euclidean(3)
@@ -175,7 +175,7 @@ def test_what_cannot_be_looked_at_is_a_line():
 
 
 class Driven(Two):
-    """Two, pushed by one control."""
+    """The system Two with a force from one control."""
 
     n_controls = 1
 
@@ -226,7 +226,7 @@ def test_a_zero_mass_is_named_by_the_equations():
 
 
 class Hoist(jh.System):
-    """A load of mass m on a drive: parameters in a dict, one control."""
+    """A load of mass m on a drive, with its parameters in a dict and one control."""
 
     parameters: dict
     space = jh.Euclidean(1)
@@ -250,7 +250,7 @@ def test_numbers_in_a_dict_and_a_control_that_is_missing():
 
 
 class CallingHoist(Hoist):
-    """Takes its control for a function of time."""
+    """A hoist whose force wrongly calls its control as a function of time."""
 
     def force(self, t, q, v, control):
         return control(t)[:1]

@@ -123,7 +123,8 @@ def test_velocity_transformation_is_the_series(rng):
 
 @pytest.mark.parametrize("name", ["SE3", "X(z)", "SO3"])
 def test_any_phi_gives_the_same_matrix(rng, name):
-    """(46), (47), (54): γ of S(φ) are the structure constants at every φ, so φ = 0 is a convenience and no loss."""
+    """(46), (47), (54): γ of S(φ) are the structure constants at every φ, so φ = 0 is chosen without loss of
+    generality."""
     space = TABLE[name][0]
     phi, p = 0.7 * draw(rng, 2, space.dim)
     gamma = hamel_coefficients(lambda phi: velocity_transformation(space, phi), phi)
@@ -156,7 +157,8 @@ SPACES = {"SE3": SE3(), "X(z)": Schoenflies(), "SL2": SL2, "Heisenberg": HEISENB
 
 @pytest.mark.parametrize("name", SPACES)
 def test_body_acceleration_is_every_other_route(rng, name):
-    """M v̇ + C(v) v = τ: Boltzmann–Hamel of the Lagrangian on the group, and Euler–Poincaré; also on generated groups."""
+    """M v̇ + C(v) v = τ equals Boltzmann–Hamel of the Lagrangian on the group and Euler–Poincaré, also on groups given
+    by generators."""
     space = SPACES[name]
     inertia, (v, torque) = mass_matrix(rng, space.dim), draw(rng, 2, space.dim)
     lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi
@@ -237,7 +239,7 @@ def faulty_matrix(space, momentum):
 
 
 def test_the_corrected_formula_was_wrong(rng):
-    """(33) → (36): −ad_{Mv}ᵀ. On SO(3) its product with v has the wrong sign; on SE(3) it even does work."""
+    """(33) leads to (36), −ad_{Mv}ᵀ. On SO(3) its product with v has the wrong sign; on SE(3) it does work."""
     p, v = draw(rng, 2, 3)
     np.testing.assert_allclose(faulty_matrix(SO3(), p), -SO3().ad(p).T, atol=1e-15)  # (36)
     right = coriolis(SO3(), p) @ v
@@ -245,7 +247,7 @@ def test_the_corrected_formula_was_wrong(rng):
     np.testing.assert_allclose(faulty_matrix(SO3(), p) @ v, -right, atol=1e-15)
     p, v = jnp.array([0.0, 0, 0, 1, 0, 0]), jnp.array([0.0, 0, 1, 0, 1, 0])
     np.testing.assert_allclose(faulty_matrix(SE3(), p), -SE3().ad(p).T, atol=1e-15)
-    assert abs(v @ faulty_matrix(SE3(), p) @ v) == 1.0  # W, where the right one does none
+    assert abs(v @ faulty_matrix(SE3(), p) @ v) == 1.0  # in W; the right matrix does no work
     assert abs(v @ coriolis(SE3(), p) @ v) < 1e-15
 
 

@@ -1,4 +1,4 @@
-"""Gauss' function of Massa and Vignolo (12): its value, its minimum, its Hessian, and (14), (15) from it."""
+"""Gauss' function of Massa and Vignolo (12): its value, minimum and Hessian, and (14), (15) derived from it."""
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ from tests.mechanics.random_systems import random_system
 
 
 class Pendulum(System):
-    """A mass m on a rod of length l, its angle from below the coordinate."""
+    """A mass m on a rod of length l, with its angle from the lowest point as coordinate."""
 
     mass: jax.Array
     length: jax.Array
@@ -51,7 +51,8 @@ def test_pendulum():
 
 
 def assert_parabola(system, t, q, u, control=None):
-    """Stationary at `acceleration`, with ∂²T/∂u∂u as Hessian, which is positive: a minimum; the third derivative is zero."""
+    """Checks that the function is stationary at `acceleration` and that its Hessian is the positive ∂²T/∂u∂u at every
+    u̇."""
 
     @jax.jit
     def look(q, u):
@@ -79,7 +80,7 @@ BODY = (1.3, [0.3, 0.4, 0.5], [0.2, -0.4, 0.3], 9.81)
 
 
 def test_minimum_on_bodies_and_on_a_lagrangian():
-    """A body under a wrench; a ball that rolls; and a system known by its Lagrangian only, constrained and driven."""
+    """A body under a wrench, a rolling ball, and a constrained and driven system known by its Lagrangian only."""
     assert_parabola(RigidBody(*BODY, "mixed"), 0.0, POSE, TWIST, jnp.arange(6.0))
     sphere = ChaplyginSphere(1.2, 0.8, [1.0, 2.0, 2.5])
     assert_parabola(sphere, 0.0, (POSE[:4], POSE[4:6]), TWIST[:3])
@@ -101,7 +102,7 @@ def test_least_value_is_that_of_the_forces_of_constraint():
 
 
 class Cloud(System):
-    """The same rigid body as mass points at fixed places in it, weight on each: Massa and Vignolo's (12)–(15)."""
+    """The rigid body as mass points at fixed places in it, each with its weight: Massa and Vignolo's (12)–(15)."""
 
     body: RigidBody
     masses: jax.Array
@@ -115,7 +116,7 @@ class Cloud(System):
         return self.body.frame(t, q)
 
     def points(self, q, v):
-        """The velocities in space axes, (8)."""
+        """Velocities of the points in space axes, (8)."""
         in_body = v[3:][None] + jnp.cross(v[:3][None], self.places)
         return in_body @ quaternion_matrix(q[:4]).T
 
@@ -125,7 +126,7 @@ class Cloud(System):
 
 
 def cloud_of(representation):
-    """Seven points and the rigid body they are."""
+    """Seven mass points, and the rigid body with their mass, centre and inertia."""
     rng = np.random.default_rng(2)
     masses, places = rng.uniform(0.1, 0.5, 7), rng.normal(size=(7, 3))
     com = masses @ places / masses.sum()
@@ -138,7 +139,7 @@ def cloud_of(representation):
 
 @pytest.mark.parametrize("representation", ["spatial", "mixed"])
 def test_mass_points_are_the_rigid_body(representation):
-    """(15): the sum over points and the body's own function differ by what does not depend on u̇; (14) holds as printed."""
+    """(15): the sum over the points and the body's own function differ by a constant in u̇; (14) holds as printed."""
     cloud = cloud_of(representation)
 
     @jax.jit
@@ -178,7 +179,8 @@ class Planar(System):
 
 
 def test_massless_parts_count_by_their_force():
-    """I ω̇ = x × F, m (v̇ + ω × v) = F: still the stationary point, though 1/m and I⁻¹ do not exist."""
+    """I ω̇ = x × F and m (v̇ + ω × v) = F give the stationary point, although 1/m and I⁻¹ do not exist for the massless
+    parts."""
     u = jnp.array([0.7, -0.4, 1.1])
     wanted = [(0.3 * 1.5 + 0.2 * 0.5) / 0.4, 0.25 + 0.7 * 1.1, 0.75 + 0.7 * 0.4]
     slope = jax.grad(lambda x: gauss_function(Planar(), 0.0, jnp.zeros(3), u, x))

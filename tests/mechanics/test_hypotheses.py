@@ -1,4 +1,4 @@
-"""Equations that hold for some Lagrangians refuse the others, in one line that names what to use."""
+"""Equations that need hypotheses on the Lagrangian refuse other systems, in one line with an alternative."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ ORIGIN, FLAT = jnp.zeros(2), jnp.zeros(3)
 
 
 class Oscillator(System):
-    """L = |v|²/2 − 2 |q|² and one term more."""
+    """L = |v|²/2 − 2 |q|² with one additional term."""
 
     more: str
     space = Euclidean(2)
@@ -67,7 +67,7 @@ STEADY = "mass matrix that changes with time"
     [("linear", LINEAR), ("quartic", QUADRATIC), ("relative", QUADRATIC), ("warming", STEADY)],
 )
 def test_the_metric_is_that_of_half_v_m_v(more, message):
-    """Also at q = v = 0, where the term and its effect vanish; for each function of the metric."""
+    """The additional term is found also at q = v = 0, where it vanishes, by each function of the metric."""
     system = Oscillator(more)
     with pytest.raises(ValueError, match=message):
         levi_civita(system, 0.0, ORIGIN)
@@ -91,7 +91,7 @@ def test_forces_that_depend_on_the_velocity(more):
 
 
 def test_what_holds_is_left_alone():
-    """A potential and a force that depend on time; traced values; prescribed motion is refused at once."""
+    """A potential and a force that depend on time are accepted, and so are traced values; prescribed motion is refused."""
     x = jnp.asarray([0.2, 0.5])
     wanted = np.eye(2) * (4.0 + np.sin(0.3))  # −∂F/∂q
     for more in ("none", "heating"):
@@ -105,7 +105,7 @@ def test_what_holds_is_left_alone():
 
 
 class Trolley(System):
-    """A body in the plane and a mass r on it; one term more."""
+    """A body in the plane carrying a mass at r, with one additional term."""
 
     more: str
     space = Product(SE2(), Euclidean(1))
@@ -134,7 +134,7 @@ AT_IDENTITY, U = (FLAT, jnp.asarray([0.4])), jnp.asarray([0.3, -0.2, 0.5, 0.7])
     ("more", "message"), [("quartic", "not quadratic"), ("fixed in space", "changes with g")]
 )
 def test_the_mechanical_connection(more, message):
-    """At the identity of the group too, where an inertia that is fixed in space looks like any."""
+    """A system whose inertia is fixed in space is refused also at the identity of the group, where it looks invariant."""
     system = Trolley(more)
     with pytest.raises(ValueError, match=f"{message}.*jaxhamel.acceleration"):
         lagrange_poincare(system, 0.0, AT_IDENTITY, U)
@@ -147,7 +147,7 @@ def test_the_mechanical_connection(more, message):
 
 
 def test_momentum_that_is_not_conserved():
-    """Damping of the shape alone conserves it; a slope, a push along the group do not."""
+    """Damping of the shape leaves the momentum constant; a slope and a push along the group do not, and are refused."""
     path, times, mu = lambda t: jnp.sin(t)[None], jnp.linspace(0.0, 1.0, 3), jnp.ones(3)
     poses = reconstruct_with_momentum(Trolley("none"), path, times, mu)
     assert np.all(np.isfinite(poses))
@@ -164,7 +164,7 @@ def test_centre_of_mass_of_added_mass():
 
 
 class Skate(System):
-    """Constraints on the plane that are fixed in space, not in the body."""
+    """Constraints in the plane that are fixed in space and not in the body."""
 
     space = Product(SE2(), Euclidean(1))
     n_constraints = 3
@@ -177,7 +177,8 @@ class Skate(System):
 
 
 def test_invariant_constraints():
-    """Found at the identity, too; with constraints for a part of the group alone there is no connection of this kind."""
+    """Constraints that are not invariant are found also at the identity. Constraints on only a part of the group define
+    no principal connection."""
     with pytest.raises(ValueError, match="are not left-invariant"):
         lagrange_dalembert_poincare(Skate(), 0.0, AT_IDENTITY, jnp.ones(1))
     board = CoupledSnakeboard(2.0, 0.1, 0.1, 0.02, 0.3)
@@ -192,7 +193,7 @@ def test_coordinates():
 
 
 def test_known_solutions():
-    """Steady rolling is that of a disk (A, A, C); only steady trucks glide."""
+    """`steady_rate` needs a disk with moments (A, A, C); `glide` needs trucks at rest."""
     with pytest.raises(ValueError, match=r"holds for \(A, A, C\) alone.*relative_equilibrium"):
         RollingDisk(0.3, 2.0, [0.1, 0.2, 0.25]).steady_rate(0.2, 1.0)
     board = CoupledSnakeboard(2.0, 0.1, 0.1, 0.02, 0.3)

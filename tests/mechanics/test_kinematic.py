@@ -1,4 +1,4 @@
-"""Kinematic systems: closed forms of the geometry, and the constrained dynamics driven by the same velocities."""
+"""Kinematic systems against closed forms of the geometry and constrained dynamics driven by the same velocities."""
 
 import equinox as eqx
 import jax
@@ -36,7 +36,7 @@ class Interpolated(eqx.Module):
 
 
 class Round(eqx.Module):
-    """The centre's velocity round a circle in 2π."""
+    """The centre's velocity around a circle with the period 2π."""
 
     radius: jax.Array
 
@@ -45,7 +45,7 @@ class Round(eqx.Module):
 
 
 def in_turns(system, q, controls):
-    """q after one unit of time under each of the constant controls."""
+    """The configuration after one unit of time under each of the constant controls in turn."""
     for control in np.asarray(controls, float):
         q = simulate(system, q, NONE, jnp.linspace(0.0, 1.0, 2), control).q_end
     return q
@@ -56,7 +56,7 @@ def rotation(quaternion):
 
 
 def test_unicycle_goes_round_circles():
-    """x = v/ω sin ωt, y = v/ω (1 − cos ωt), for one and for many, with derivatives by the control."""
+    """x = v/ω sin ωt, y = v/ω (1 − cos ωt) for one motion and for an ensemble, and derivatives by the control."""
     ts = jnp.linspace(0.0, 2.0, 5)
     controls = jnp.array([[1.0, 0.5], [-0.7, 2.0], [0.3, -1.1]])
 
@@ -97,7 +97,8 @@ def test_feedback_steers_a_unicycle():
 
 
 def test_ball_rolled_by_a_plate():
-    """Round a square of side π/2 the ball turns by four quarter turns; round a circle about a tilted axis."""
+    """Around a square of side π/2 the ball makes four quarter turns; around a circle it rotates about a tilted axis by
+    the known angle."""
     sides = np.pi / 2 * np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
     square = in_turns(BALL, START, sides)
     exact = Rotation.identity()
@@ -115,7 +116,7 @@ def test_ball_rolled_by_a_plate():
 
 
 def test_sleigh_follows_its_own_motion():
-    """Driven by the velocities that the sleigh has by itself, known in closed form, it goes the same way."""
+    """Driven by the velocities of its free motion, known in closed form, the sleigh moves as in the free motion."""
     sleigh = ChaplyginSleigh(mass=1.3, inertia=0.4, offset=0.3)
     q0, u0, ts = jnp.array([0.4, 1.0, -2.0]), jnp.array([-0.6, 1.1]), jnp.linspace(0.0, 3.0, 4)
     free = simulate(sleigh, q0, u0, ts)
@@ -138,7 +139,7 @@ def test_sleigh_follows_its_own_motion():
 
 
 def test_affine_constraints():
-    """On a turntable: the drift of the constraints is there beside the prescribed velocities."""
+    """On a turntable the drift of the constraints adds to the prescribed velocities."""
     ball = BallOnTurntable(radius=0.1, mass=1.0, inertia=0.004, turn_rate=0.7)
     q0, ts = (START[0], jnp.array([0.5, -0.2])), jnp.linspace(0.0, 1.5, 3)
     free = simulate(ball, q0, jnp.array([0.3, -0.1, 0.2]), ts, dense=True)
@@ -147,7 +148,8 @@ def test_affine_constraints():
 
 
 def test_satellite_at_zero_momentum():
-    """ω = −A φ̇ with constant A: wheels turned one after the other are a product of rotations; and as the dynamics has it."""
+    """ω = −A φ̇ with constant A: wheels turned one after the other give a product of rotations, and the dynamics give
+    the same motion."""
     satellite = SatelliteMixed(
         mass=jnp.array(5.0),
         inertia=jnp.array([0.9, 1.1, 1.4]),

@@ -1,4 +1,4 @@
-"""Systems whose equations everyone knows, written as a user would write them."""
+"""Systems with well-known equations, written as a user would write them."""
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,7 @@ def test_a_lagrangian_that_is_not_quadratic(route):
 
 
 class RotatingFrame(System):
-    """A free particle of mass 2 in the plane, its velocity resolved in axes that turn at the rate w."""
+    """A free particle of mass 2 in the plane, with its velocity resolved in axes that rotate at the rate w."""
 
     rate: jax.Array
     space = Euclidean(2)
@@ -90,14 +90,14 @@ class RotatingFrame(System):
 
 @routes
 def test_a_frame_that_depends_on_time(route):
-    """u' = −w × u: the velocity stands still in space."""
+    """u' = −w × u, since the velocity is constant in space."""
     u = jnp.array([0.3, 0.7])
     u_dot = acceleration(RotatingFrame(jnp.asarray(1.7)), 0.4, jnp.zeros(2), u, route=route)
     np.testing.assert_allclose(u_dot, [1.7 * 0.7, -1.7 * 0.3], rtol=1e-13)
 
 
 class MovingOrigin(System):
-    """The same particle seen from an origin that moves as x = sin t: u = v + a(t) is the relative velocity."""
+    """A free particle seen from an origin at x = sin t: u = v + a(t) is its relative velocity."""
 
     space = Euclidean(1)
 

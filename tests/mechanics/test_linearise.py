@@ -1,4 +1,5 @@
-"""The linearised equations against the flow's derivative, closed forms, published eigenvalues; eigenvalues and modes."""
+"""Linearised equations against the derivative of the flow, closed forms and published eigenvalues; modes and their
+derivatives."""
 
 import equinox as eqx
 import jax
@@ -23,7 +24,7 @@ from tests.mechanics.random_systems import random_system
 
 
 def assert_same_set(found, wanted, atol):
-    """Two lists of complex numbers in any order."""
+    """Checks that two lists of complex numbers agree in some order."""
     found, rest = np.asarray(found), list(np.asarray(wanted))
     assert len(found) == len(rest)
     for value in found:
@@ -38,7 +39,8 @@ SPACE = Product(SE2(), SO3())
 
 @eqx.filter_jit
 def by_definition(system, t, q, u, delta, pushed):
-    """A δ + B δc, and d/dε d/dh of the neighbour's exponential coordinates, both motions gone on for a time h."""
+    """A δ + B δc, and the derivative d/dε d/dh of the neighbour's exponential coordinates after both motions have run
+    for a time h."""
     space, n, control = system.space, system.space.dim, jnp.zeros(system.space.dim)
     A, B = linearise(system, t, q, u, control)
 
@@ -60,7 +62,8 @@ def by_definition(system, t, q, u, delta, pushed):
 
 
 def test_definition_for_any_system():
-    """Two constraints, drift, quartic kinetic energy, gyroscopic terms, damping, all depending on time and place."""
+    """Two constraints, drift, quartic kinetic energy, gyroscopic terms and damping, all functions of time and
+    configuration."""
     for seed in (1, 2, 3):
         system, t, q, u = random_system(seed, SPACE, 2)
         generator = np.random.default_rng(seed)
@@ -84,7 +87,7 @@ def euler(q, u):
 
 @jax.jit
 def flow_of_top(spin, x):
-    """The neighbour of the sleeping top after 0.5 s, in exponential coordinates at the top: RK4 with 500 steps."""
+    """Exponential coordinates of the sleeping top's neighbour about the top after 0.5 s, by RK4 with 500 steps."""
 
     def rate(q, u):
         return SO3().rate(q, u), euler(q, u)
@@ -108,7 +111,7 @@ def flow_of_top(spin, x):
 
 
 def test_the_exponential_is_the_flow():
-    """A is constant for the steady spin of a top: e^(A t) is the derivative of the motion by its start, by differences."""
+    """A is constant for a steadily spinning top, so e^(A t) is the derivative of the flow, found by differences."""
     for spin in (3.0, 15.0):
         push = 1e-4
         columns = [
@@ -171,11 +174,12 @@ def test_modes_of_an_oscillator():
 
 
 def test_marginal_and_zero():
-    """No damping: marginal. A free mass, λ = 0 twice and defective: neither stable nor unstable."""
+    """Without damping the motion is marginal. A free mass has a defective double eigenvalue 0 and is neither stable nor
+    unstable."""
     swing = modes(jnp.asarray([[0.0, 1.0], [-4.0, 0.0]]))
     assert swing.stability == "marginal"
     assert not np.any(swing.zero)
-    free = modes(jnp.asarray([[1e-17, 1.0], [1e-17, 0.0]]))  # ±√1e-17: rounding of a zero
+    free = modes(jnp.asarray([[1e-17, 1.0], [1e-17, 0.0]]))  # ±√1e-17, a zero up to rounding
     assert free.stability == "marginal"
     assert np.all(free.zero)
     assert "marginal, 2 zero eigenvalues" in str(free)
@@ -236,7 +240,7 @@ def test_riemannian_form():
 
 @jax.jit
 def sleeping(spin):
-    """A of the top that spins upright."""
+    """Matrix A of the top that spins upright."""
     return linearise(TOP, 0.0, SO3().identity(), jnp.zeros(3).at[2].set(spin)).A
 
 
@@ -253,7 +257,7 @@ def test_sleeping_top():
         roots = np.roots([1.0, -1j * C * spin, -MOMENT]) - 1j * spin
         assert_same_set(found.eigenvalues, [*roots, *roots.conj(), 0.0, 0.0], 1e-7)
         assert found.stability == stability
-        assert int(np.sum(found.zero)) == 2  # turns about the vertical, and the spin itself
+        assert int(np.sum(found.zero)) == 2  # rotations about the vertical and changes of spin
 
 
 class DualSpin(System):
@@ -322,7 +326,7 @@ DOWN = jnp.asarray([0.0, 1.0, 0.0, 0.0])
 
 @jax.jit
 def of_rattleback(spin):
-    """(A, B), and ∂Ω̇/∂(Γ_1, Γ_2, Ω) by differences of the closed form: another route, another derivative."""
+    """(A, B), and ∂Ω̇/∂(Γ_1, Γ_2, Ω) by differences of the closed form."""
     stone = Rattleback([20.0, 3, 2], 1.0, INERTIA, [0, 0, 1], None, 980.665)
     q, u = stone.configuration(DOWN, jnp.zeros(2)), jnp.zeros(3).at[2].set(spin)
 
@@ -337,7 +341,8 @@ def of_rattleback(spin):
 
 
 def test_rattleback():
-    """One sense of spin grows, the other decays (Bondi 1986); δ_q1, δ_q2 turn the vertical in the body."""
+    """Deviations grow for one sense of spin and decay for the other (Bondi 1986); δ_q1, δ_q2 tilt the vertical in the
+    body."""
     growth = {}
     for spin in (5.0, -5.0):
         A, wanted = of_rattleback(spin)
@@ -349,7 +354,7 @@ def test_rattleback():
 
 
 def test_affine_constraints():
-    """A ball on a turntable: its circles at the rate κ = 2 n/7, of any size and about any point."""
+    """A ball on a turntable runs round circles of any size and centre at the rate κ = 2 n/7."""
     ball = BallOnTurntable(0.1, 1.0, 0.004, 3.0)
     A, _ = linearise(ball, 0.0, (SO3().identity(), jnp.zeros(2)), jnp.zeros(3))
     found = modes(A)
@@ -362,7 +367,7 @@ def test_affine_constraints():
 
 
 def test_along_a_trajectory():
-    """`vmap` over times and states is the same as one after the other."""
+    """`vmap` over times and states gives the same matrices as single calls."""
     top = HeavyTop(1.2, [1.0, 2.0, 1.5], [0.1, 0.2, 0.3])
     qs = jax.vmap(SO3().exp)(jnp.asarray([[0.3, -0.5, 0.9], [0.1, 0.2, 0.3]]))
     us = jnp.asarray([[0.4, -0.8, 1.1], [1.0, 0.0, 0.2]])
@@ -396,7 +401,8 @@ def test_gradients_of_eigenvalues():
 
 @jax.numpy_dtype_promotion("standard")
 def of_oscillator(x):
-    """λ and its eigenvector of ẍ + b ẋ + k x = 0, underdamped, the larger entry real: parts in a row."""
+    """Eigenvalue λ and eigenvector of ẍ + b ẋ + k x = 0, underdamped, with the larger entry real, as a row of real
+    parts."""
     values = -x[1] / 2 + jnp.array([1j, -1j]) * jnp.sqrt(x[0] - x[1] ** 2 / 4)
     shapes = jnp.stack([values.conj(), jnp.abs(values) ** 2 + 0j])
     shapes = shapes / jnp.linalg.norm(shapes, axis=0)[None]
@@ -404,7 +410,8 @@ def of_oscillator(x):
 
 
 def test_second_derivatives_of_modes():
-    """Of eigenvalues and shapes by stiffness and damping, in all orders of modes, also around a loop."""
+    """Second derivatives of eigenvalues and shapes by stiffness and damping agree in all orders of modes, also around a
+    loop."""
 
     def computed(x):
         of = modes(jnp.stack([jnp.array([0.0, 1.0]), -x]))
@@ -428,7 +435,7 @@ def test_second_derivatives_of_modes():
 
 
 def test_gradient_of_a():
-    """∂A/∂parameters in reverse: of a damped charge, each entry by itself."""
+    """The reverse-mode derivative of each entry of A by the parameters of a damped charge."""
     weights = jnp.arange(16.0).reshape(4, 4)
     q = jnp.zeros(2)
 

@@ -1,4 +1,4 @@
-"""Momentum in space and about the centre of mass, average velocity: against sums over the bodies."""
+"""Momentum in space and about the centre of mass, and average velocity, against sums over the bodies."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,7 @@
-"""A class below a named system changes it: forms inherited from above, which say nothing of the change, count no more.
+"""A class that overrides methods of a named system: inherited closed forms that ignore the change are no longer used.
 
-References are written out: a homogeneous ball with moment of inertia I that rolls under a torque −c Ω and a spring −k x has
-(I + m r²) Ω̇ = −c Ω + r × (−k x), and a body that turns freely under −c Ω about a principal axis I Ω̇ = −c Ω.
+References are written out: a homogeneous ball with moment of inertia I that rolls under a torque −c Ω and a spring −k x
+has (I + m r²) Ω̇ = −c Ω + r × (−k x), and a body that turns freely under −c Ω about a principal axis has I Ω̇ = −c Ω.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def test_a_simulation_slows_down():
 
 
 class Turning(systems.FreeRigidBody):
-    """To be changed below."""
+    """The base class that the classes below override."""
 
 
 class Drag:
@@ -86,11 +86,11 @@ class Drag:
 
 
 class Mixed(Drag, systems.FreeRigidBody):
-    """The mixin's method comes first."""
+    """A mixin before the system: its method comes first."""
 
 
 class MixedAfter(systems.HeavyTop, Drag):
-    """System's own force comes before the mixin's."""
+    """A mixin after the system: the system's own force comes first."""
 
 
 class AsField(systems.FreeRigidBody):
@@ -106,7 +106,7 @@ class Assigned(systems.FreeRigidBody):
 
 
 class Below(Assigned):
-    """Changed by a parent."""
+    """A class whose parent overrides the force."""
 
 
 def turning_about_an_axis(system):
@@ -133,7 +133,7 @@ def test_overrides_follow_the_order_of_the_classes():
 
 
 class Scaled(systems.ChaplyginSleigh):
-    """u = 2 A v: the parent's B is the inverse of another frame."""
+    """A frame with u = 2 A v, for which the inherited B is the inverse of another frame."""
 
     def frame(self, t, q):
         return 2.0 * super().frame(t, q)
@@ -146,7 +146,7 @@ class NoInverse(systems.ChaplyginSleigh):
 
 @pytest.mark.parametrize(("kind", "factor"), [(Scaled, 2.0), (NoInverse, 1.0)])
 def test_a_frame_below_its_inverse(kind, factor):
-    """Twice the quasi-velocities stand for the same motion."""
+    """Quasi-velocities twice as large describe the same motion."""
     numbers, q, u = (1.5, 0.4, 0.3), jnp.array([0.3, 1.0, 2.0]), jnp.array([0.8, -0.6])
     wanted = jh.acceleration(systems.ChaplyginSleigh(*numbers), 0.0, q, u)
     found = jh.acceleration(kind(*numbers), 0.0, q, factor * u)
@@ -160,7 +160,7 @@ def test_a_frame_below_its_inverse(kind, factor):
 
 class Bodies(systems.FreeRigidBody):
     def bodies(self, t, q, v, control):
-        """Their torque is also in the force; a wrong one in `Wrong`."""
+        """The bodies with a torque that is also in the force; `Wrong` has another one."""
         torque = -DRAG * v * (1.0 if self.right else 1.5)
         omega, inertia = v[None], jnp.diag(self.inertia)[None]
         return (jh.Spins(inertia, omega, torque[None]),)
@@ -190,7 +190,7 @@ def test_bodies_that_agree():
 
 @pytest.mark.parametrize(("kind", "words"), [(Wrong, "forces"), (Heavier, "mass matrices")])
 def test_bodies_that_disagree(kind, words):
-    """At rest, too, where a drag is zero."""
+    """Bodies that contradict the force are found also at rest, where a drag vanishes."""
     system = kind(jnp.array([1.0, 2.0, 2.5]))
     message = (
         rf"`bodies` of {kind.__name__} disagree with its `lagrangian`.*{words}.*leave `bodies` out"
@@ -209,7 +209,7 @@ def test_values_that_are_traced_are_not_looked_at():
 
 
 class WrongInverse(systems.RigidBody):
-    """Right at the identity and for every rotation about z."""
+    """An inverse frame that is right only at the identity and for rotations about z."""
 
     def frame(self, t, q):
         return jnp.eye(6).at[0, 1].set(q[4])
@@ -238,7 +238,7 @@ def test_an_inverse_that_is_none():
 
 @pytest.mark.parametrize("name", [n for n in dir(systems) if isinstance(getattr(systems, n), type)])
 def test_named_systems_give_whole_forms(name):
-    """What they define in their own classes is not taken for out of date."""
+    """Closed forms that a system defines together with its force do not count as out of date."""
     kind = getattr(systems, name)
     if not issubclass(kind, jh.System):
         return
@@ -252,7 +252,7 @@ def overrides_known(system, form):
 
 
 class Skating(systems.ChaplyginSleigh):
-    """On a blade that slips sideways: u = (v_y, v_x, ω), all three free."""
+    """A sleigh whose blade may slip sideways: u = (v_y, v_x, ω) are all free."""
 
     n_constraints = 0
 
@@ -262,7 +262,7 @@ class OnTorus(systems.ChaplyginSleigh):
 
 
 def test_attributes_of_the_class_count_as_methods_do():
-    """`n_constraints` and `space` are declared in `System`; assigned below, they were taken for those of the class above."""
+    """`n_constraints` and `space`, when assigned in a subclass, override the parent's values."""
     skating, elsewhere = (kind(1.2, 0.5, 0.3) for kind in (Skating, OnTorus))
     assert overridden_below(skating, "bodies") == ("n_constraints",)
     assert overridden_below(elsewhere, "bodies") == ("space",)

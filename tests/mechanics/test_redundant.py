@@ -1,4 +1,4 @@
-"""Redundant constraints: multipliers of least norm on all one-forms, and what is said of one-forms that do not fit."""
+"""Redundant constraints: multipliers of least norm on all one-forms, and messages about one-forms that do not fit."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxhamel.mechanics import System
 
 
 class Cart(System):
-    """Wheels side by side on one axle, at the places y of the body: none slips sideways, each says the same."""
+    """Wheels at the places y on one axle; none slips sideways, so all give the same one-form."""
 
     mass: jax.Array
     places: jax.Array
@@ -38,7 +38,7 @@ def test_wheels_on_one_axle_share_the_side_force():
 
 
 def test_examine_knows_the_list():
-    """Three one-forms of rank 1; a list with another span is a problem."""
+    """`examine` reports three one-forms of rank 1; a list with another span is a problem."""
     cart = Cart(jnp.asarray(2.0), jnp.array([-0.5, 0.0, 0.5]))
     found = examine(cart, jnp.zeros(3))
     assert found.holds
@@ -66,7 +66,7 @@ class Narrow(System):
 
 
 def test_nearly_dependent_one_forms_are_independent():
-    """Cᵀ μ balances the load (3, 2e-8, 0); of least norm, by NumPy from rows scaled to one size."""
+    """Cᵀ μ balances the load (3, 2e-8, 0) with the least norm, against NumPy on rows scaled to unit length."""
     q = jnp.zeros(3)
     found = examine(Narrow(), q)
     assert found.holds
@@ -78,7 +78,7 @@ def test_nearly_dependent_one_forms_are_independent():
 
 
 class Turned(Cart):
-    """Its list says that it does not roll either."""
+    """A list of one-forms that also forbids rolling."""
 
     def constraints(self, t, q):
         return super().constraints(t, q)[:, ::-1] + super().constraints(t, q)
@@ -102,7 +102,7 @@ class Spread(System):
 
 
 class OfTwo(Spread):
-    """The same without the list: two multipliers."""
+    """The same constraints without the list, with two multipliers."""
 
     def constraints(self, t, q):
         return None
@@ -125,7 +125,7 @@ def test_multipliers_have_least_norm_and_the_same_force():
 
 
 def test_derivatives_of_the_multipliers():
-    """By q, where everything turns: forward, reverse, and Richardson's differences."""
+    """Derivatives of the multipliers by q in forward and reverse mode equal Richardson's extrapolation."""
     system, (t, q, u) = Spread(SHARES), AT
     weights, direction = jnp.array([1.0, -2.0, 0.5, 3.0]), jnp.array([0.4, 0.1, -0.7])
     value = jax.jit(lambda e: jnp.dot(weights, constraint_force(system, t, q + e * direction, u)))
@@ -136,7 +136,7 @@ def test_derivatives_of_the_multipliers():
 
 
 class Asked(System):
-    """A frame and a list as given."""
+    """A system with a given frame and a given list of one-forms."""
 
     rows: jax.Array
     listed: jax.Array

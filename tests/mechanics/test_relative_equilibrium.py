@@ -1,4 +1,5 @@
-"""Steady motions found by Newton's method and followed past folds: tops, disks, sleighs, a hoop, against closed forms."""
+"""Steady motions by Newton's method, followed past folds, against closed forms of tops, disks, sleighs and a bead on a
+hoop."""
 
 import equinox as eqx
 import jax
@@ -29,7 +30,7 @@ def turn(angle):
 
 
 def turn_top(s, q):
-    """By s_0 about the vertical, by s_1 about the top's own axis."""
+    """Rotates the top by s_0 about the vertical and by s_1 about its own axis."""
     return SO3().compose(turn(s[0]), SO3().compose(q, turn(s[1])))
 
 
@@ -41,7 +42,7 @@ def leaning(lean):
 
 
 def height(q):
-    """cos β of a top."""
+    """cos β of a top's lean β."""
     return quaternion_matrix(q)[2, 2]
 
 
@@ -50,13 +51,13 @@ def lean_and_spin(q, u):
 
 
 def precessing(rate):
-    """A state of the top at lean 0.7, spin 9."""
+    """A state of the top with lean 0.7 rad and spin 9 rad/s."""
     q = leaning(0.7)
     return q, quaternion_matrix(q)[2] * rate + E3 * (9.0 - rate * np.cos(0.7))
 
 
 def steady(spin, cosine):
-    """Both roots of A ω_p² cos β − C Ω_3 ω_p + m g l = 0."""
+    """Both roots ω_p of A ω_p² cos β − C Ω_3 ω_p + m g l = 0."""
     return np.sort(np.roots([A * cosine, -C * spin, MOMENT]))
 
 
@@ -73,7 +74,7 @@ def test_precession_of_a_top():
 
 
 def test_motion_and_its_linearisation():
-    """The motion found solves the equations; its nutation has the frequency of the book, and four zeros."""
+    """The motion solves the equations; its linearisation has the textbook frequency of nutation and four zeros."""
     slow, _ = steady(9.0, np.cos(0.7))
     q, u = precessing(slow)
     found = relative_equilibrium(TOP, 0.0, q, u, symmetry=TURNS, conditions=lean_and_spin)
@@ -91,7 +92,7 @@ def test_motion_and_its_linearisation():
 
 
 def test_followed_past_the_fold():
-    """Less and less spin: the slow precession becomes the fast one where (C Ω_3)² = 4 A m g l cos β."""
+    """As the spin decreases, slow precession becomes fast precession where (C Ω_3)² = 4 A m g l cos β."""
     cosine = np.cos(0.7)
     start = 9.0
     slow, _ = steady(start, cosine)
@@ -114,7 +115,7 @@ DISK = RollingDisk(0.3, 2.0)
 
 
 def move_disk(s, q):
-    """By s_0 about the vertical, by s_1 about the disk's own axis, by s_2 along x."""
+    """Moves the disk by s_0 about the vertical, by s_1 about its own axis and by s_2 along x."""
     orientation = quaternion_multiply(turn(s[0]), quaternion_multiply(q[0], turn(s[1])))
     return orientation, quaternion_matrix(turn(s[0])) @ q[1] + s[2] * jnp.asarray([1.0, 0.0, 0.0])
 
@@ -142,7 +143,7 @@ MOVES = Symmetry(move_disk, 3)
 
 
 def test_disk_round_a_circle():
-    """Lean and radius given, the rate of Le Saux, Leine and Glocker 2005, (5.10), from a guess 20 % off."""
+    """For given lean and radius, the rate of Le Saux, Leine and Glocker 2005, (5.10), is found from a guess 20 % off."""
     q, u = DISK.steady_rolling(0.25, 1.1)
     found = steady_disk(q, 1.2 * u, 0.3, [np.sin(0.3) - 4.0, 4.0 * np.sin(0.3) - 1.0])
     rate = float(DISK.steady_rate(0.3, 1.2))
@@ -150,7 +151,8 @@ def test_disk_round_a_circle():
 
 
 def test_a_disk_that_rolls_straight_on():
-    """Stable for Ω² > g/(3 r) alone; the body's axes turn, so that A of `linearise` is not constant there."""
+    """Straight rolling is stable only for Ω² > g/(3 r); the body's axes rotate, so the matrix A of `linearise` is not
+    constant."""
     critical = np.sqrt(9.81 / 0.9)
     upright = SO3().exp(jnp.asarray([np.pi / 2, 0.0, 0.0]))
     for spin, stability in ((0.97 * critical, "unstable"), (1.03 * critical, "marginal")):
@@ -193,7 +195,7 @@ def angle(rate):
 
 
 def test_equilibrium_and_its_derivatives():
-    """cos θ = g/(r w²), and dθ/dw by the implicit function theorem, forward and reverse."""
+    """cos θ = g/(r w²), and dθ/dw by the implicit function theorem, in forward and reverse mode."""
     rate = 4.0
     found, converged = angle(rate)
     assert bool(converged)
@@ -214,7 +216,7 @@ def test_single_precision_beside_double():
 
 
 def test_free_components():
-    """Only the second coordinate may change: the bead's angle stays, and so does what does not vanish."""
+    """If only the second coordinate is free, the bead's angle stays, and the residual does not vanish."""
     with pytest.raises(
         RuntimeError, match=r"no relative equilibrium was found in 50 steps.*residual"
     ):
@@ -233,7 +235,7 @@ class Shaken(Hoop):
 
 
 def test_mask_of_free_components():
-    """Its entries multiply steps: others than 0 and 1 would make them too long or too short."""
+    """Mask entries multiply the steps, so only 0 and 1 are accepted."""
     n = tangent_size(TOP)
     np.testing.assert_array_equal(free_mask(TOP, None, float), np.ones(n))
     np.testing.assert_array_equal(free_mask(TOP, [0, n - 1], float), np.eye(n)[0] + np.eye(n)[-1])
@@ -251,7 +253,7 @@ def test_messages():
 
 
 class Valley(System):
-    """At rest wherever q_1 = 0."""
+    """A system in equilibrium wherever q_1 = 0."""
 
     stiffness: jax.Array
     space = Euclidean(2)

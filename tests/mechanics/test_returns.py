@@ -1,4 +1,4 @@
-"""What a method of a system returns wrongly is said in one line with the method's name, before anything is computed."""
+"""A method of a system that returns a wrong value is named in one line before anything is computed."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ N = 4
 
 
 class Plain(jh.System):
-    """A system whose methods return what they are given."""
+    """A system whose methods return given values."""
 
     given: dict
     space = jh.Euclidean(N)

@@ -1,4 +1,4 @@
-"""The equations that do not go through `acceleration` name the method that returns something of the wrong shape, too."""
+"""Equations that do not use `acceleration` also name the method that returns a wrong shape."""
 
 import jax.numpy as jnp
 import pytest
@@ -12,7 +12,7 @@ FRAME = r"`frame\(t, q\)` has shape \(4, 3\)"
 
 
 class Plain(System):
-    """½ v·v, with the frame 1; what it returns wrongly is a class attribute."""
+    """L = ½ v·v with the identity frame; a class attribute holds the wrong value that a method returns."""
 
     wrong = ""
     space = Euclidean(N)

@@ -1,4 +1,4 @@
-"""Three routes to the same motion, on random systems: no route shares its equation with another."""
+"""Three routes to the same motion, on random systems; no route shares its equation with another."""
 
 import jax
 import jax.numpy as jnp
@@ -98,7 +98,7 @@ def test_power_balance(case):
     system, t, q, u = random_system(11, space, m)
     balance = power_balance(system, t, q, u, jnp.ones(space.dim))
     parts = balance.force + balance.constraint + balance.explicit_time
-    assert abs(balance.constraint) > 1e-6  # the drift does work: nothing is compared with zero
+    assert abs(balance.constraint) > 1e-6  # the drift does work, so the comparison is not with zero
     np.testing.assert_allclose(balance.rate, parts, rtol=1e-10)
 
 
@@ -113,7 +113,7 @@ def test_velocity_and_quasi_velocity_are_inverse(case):
 
 
 def test_momentum_and_energy_are_derivatives_of_the_lagrangian():
-    """p_a by differentiating ℓ numerically, E by Euler's formula on the same differences."""
+    """p_a equals a numerical derivative of ℓ, and E follows from the same differences by Euler's formula."""
     system, t, q, u = random_system(3, SO3(), 0)
 
     def reduced(u):
@@ -151,7 +151,7 @@ def test_gradients_reverse_equal_forward_equal_richardson(route):
 
 
 class Redundant(System):
-    """Another system under the same constraints, written with rows that are nearly the same: A_1, A_1 + δ A_2."""
+    """A system whose constraint rows are replaced by nearly dependent ones with the same span: A_1, A_1 + δ A_2."""
 
     other: System
     closeness: jax.Array
@@ -175,7 +175,8 @@ class Redundant(System):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_nearly_dependent_constraints(route):
-    """The distribution is the same, so is the motion, as far as the condition number lets it be known, on every route."""
+    """Rows A_1, A_1 + δ A_2 describe the same distribution, so each route gives the same motion up to the condition
+    number."""
     system, t, q, u = random_system(4, Product(SO3(), Euclidean(2)), 2)
     expected = acceleration(system, t, q, u)
     for closeness in (1e-3, 1e-6, 1e-8):

@@ -30,7 +30,7 @@ def test_symmetric_solve_is_the_inverse(seed, n, columns):
 
 @given(st.integers(0, 10**6), st.integers(0, 12), st.floats(0, 9))
 def test_inverse_is_as_accurate_as_the_condition_allows(seed, n, log_condition):
-    """Nearly dependent rows included: the error stays at eps · cond A, as LAPACK's does."""
+    """For nearly dependent rows, too, the error is at most of the size eps · cond A, as LAPACK's."""
     left, _, right = np.linalg.svd(random_matrix(seed, n)) if n else (np.eye(0),) * 3
     matrix = left @ np.diag(np.geomspace(1, 10**-log_condition, n)) @ right
     error = np.abs(inverse(jnp.asarray(matrix)) @ matrix - np.eye(n)).max(initial=0.0)
@@ -94,14 +94,14 @@ def test_precision_is_kept():
 
 
 def test_no_library_call_up_to_the_limit():
-    """What is unrolled stays unrolled: no LAPACK custom call in the compiled program."""
+    """Up to the limit of unrolling, the compiled program has no LAPACK call."""
     solve = jax.jit(jax.vmap(symmetric_solve)).lower(jnp.ones((4, 5, 5)), jnp.ones((4, 5)))
     invert = jax.jit(jax.vmap(inverse)).lower(jnp.ones((4, 5, 5)))
     assert "custom_call" not in solve.as_text() + invert.as_text()
 
 
 def everything(matrix, rhs):
-    """M⁻¹b, M⁻¹, L⁻¹b and L⁻ᵀb."""
+    """Returns M⁻¹b, M⁻¹, L⁻¹b and L⁻ᵀb."""
     factors = Factors.of(matrix)
     solved = factors.forward(rhs), factors.backward(rhs)
     return symmetric_solve(matrix, rhs), inverse(matrix), *solved
@@ -116,7 +116,7 @@ def large_batch():
 
 
 def test_batches_of_large_matrices():
-    """Values and derivatives of a batch, and values where one of the two is shared, against NumPy."""
+    """Values and derivatives of a batch equal NumPy's, also if the matrix or the right-hand side is shared."""
     matrices, rhs = large_batch()
     d_matrices, d_rhs = matrices[::-1] / 7, rhs[::-1]
     both = jax.jvp(jax.vmap(everything), (matrices, rhs), (d_matrices, d_rhs))
@@ -141,7 +141,8 @@ def test_batches_of_large_matrices():
 
 
 def test_second_derivatives_around_a_loop():
-    """Of an inverse by the library, in all orders of modes: d²(A⁻¹) along x in A⁻¹ = A₀⁻¹ (1 + x A₁ A₀⁻¹)⁻¹."""
+    """Second derivatives of a library inverse along x equal the closed form of (1 + x A₁ A₀⁻¹)⁻¹, in all orders of
+    modes."""
     first, along = jnp.asarray(spd(1, 11)), jnp.asarray(random_matrix(2, 11))
 
     def entry(x):
@@ -158,7 +159,7 @@ def test_second_derivatives_around_a_loop():
     not _lapack.CAN_WAIT_FOR_EVER, reason="this jaxlib computes a batch in one thread"
 )
 def test_no_batched_library_call():
-    """Two batched LAPACK calls at once may wait for each other for ever: each call is of one matrix."""
+    """Two batched LAPACK calls at the same time may deadlock, so each call takes one matrix."""
     text = jax.jit(jax.vmap(everything)).lower(*large_batch()).as_text()
     calls = [line for line in text.splitlines() if "@lapack" in line]
     assert len(calls) >= 4

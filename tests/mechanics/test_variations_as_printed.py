@@ -29,13 +29,13 @@ def close(found, wanted, atol=1e-10):
 
 
 def path(n, t, e):
-    """x(t, ε) in R^n; the variation vanishes at neither end."""
+    """The curve x(t, ε) in R^n, whose variation vanishes at neither end."""
     powers = jnp.stack([jnp.ones_like(t), t, t**2, jnp.sin(2 * t)])
     return powers @ PATHS[n] + e * (CHANGE[n][0] + jnp.cos(t) * CHANGE[n][1])
 
 
 def by(function, i):
-    """The derivative by t (0) or by ε (1) as a function of both."""
+    """The derivative by t (0) or by ε (1), as a function of both."""
     return lambda t, e: jax.jacfwd(function, argnums=i)(t, e)
 
 
@@ -163,7 +163,7 @@ def test_rigid_body_in_nine_numbers():
 
 
 def pose(space, t, e):
-    """g(t, ε): a normalised quaternion, or an angle and a position."""
+    """The pose g(t, ε): a normalised quaternion, or an angle and a position."""
     stored = path(4 if isinstance(space, SO3) else 3, t, e)
     return space.normalise(stored)
 
@@ -257,7 +257,7 @@ def test_action_with_an_advected_parameter():
         return (inverse @ jnp.concatenate([points, jnp.ones((2, 1))], axis=1).T).T[:, :2]
 
     def action_of(xi, a):
-        """ξ a: the rate of points that the motion carries along."""
+        """The rate ξ a of points that the motion carries along."""
         return xi[0] * jnp.stack([-a[:, 1], a[:, 0]], axis=1) + jnp.broadcast_to(xi[1:], a.shape)
 
     def reduced(xi, a):
