@@ -16,7 +16,7 @@ from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.control import figure_eight_ball
 
-# Four short intervals of the arc: enough for a search to work, quick to solve.
+# Four short intervals of the arc are quick to solve.
 SHORT = (
     "time.end=1.2",
     "task.coefficients=9",
@@ -31,7 +31,7 @@ COMPILED: set[str] = set()
 
 
 class Listening(logging.Handler):
-    """To what JAX says it compiles."""
+    """Records the names of the programs that JAX compiles."""
 
     def emit(self, record):
         COMPILED.update(re.findall(r"jit\(\w+\)", record.getMessage()))
@@ -47,9 +47,10 @@ def changes(*pairs):
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory):
-    """What the result needs is compiled beside the search, for the control that it starts with."""
+    """A solved task. The programs for its result are compiled in another thread during the search, from the starting
+    control."""
     folder = tmp_path_factory.mktemp("control")
-    with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # of this thread alone
+    with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # logs only this thread
         patch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
         patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
         result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
@@ -73,7 +74,7 @@ def test_solves_and_says_what_it_reached(solved):
     assert said["status"] == "success"
     reached = said["reached"]
     assert reached["converged"] is True
-    assert reached["tracking_rms"] < 6e-3  # its goal
+    assert reached["tracking_rms"] < 6e-3  # the goal of the task
     assert reached["min_normal_force"] > 20
     assert 0 < reached["friction_needed"] < 0.2
     assert "tracking RMS" in result.stderr
@@ -89,7 +90,7 @@ def test_writes_every_file(solved):
 
 
 def test_solution_is_a_scenario_that_simulate_replays(solved, tmp_path):
-    """At the times of the solution."""
+    """At the times of the solution, `simulate` gives the same rows."""
     folder, _ = solved
     first = rows(folder)
     many = changes(f"time.samples={len(first)}")
@@ -99,7 +100,7 @@ def test_solution_is_a_scenario_that_simulate_replays(solved, tmp_path):
 
 
 def before_page(monkeypatch, module, last):
-    """The summary and the words of the time limit just before the function `last` of a command's module is called."""
+    """Records the summary and the time limit's message just before the function `last` of a module is called."""
     seen, own = [], getattr(module, last)
 
     def called(out, *rest):
@@ -111,7 +112,8 @@ def before_page(monkeypatch, module, last):
 
 
 def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
-    """Its control is on disk before anything is drawn, which the time limit may end."""
+    """A search out of iterations has the status "stopped". Its control is on disk before the figures, which the time
+    limit may end."""
     before = before_page(monkeypatch, _control, "write_all")
     few = changes(*SHORT, "task.max_iterations=2", "task.goal=0")
     result = jaxhamel("control", "circle", "--out", tmp_path, "--max-seconds", 500, "-q", *few)
@@ -125,11 +127,11 @@ def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
     assert (drawn["status"], drawn["reached"]["cost"]) == ("stopped", said["reached"]["cost"])
     assert drawn["files"] == ["summary.json", "solution.toml"]
     assert "the 500 s were over before all was shown; the control is in" in words
-    assert not keeps  # Ctrl-C ends the command at once
+    assert not keeps  # Ctrl-C would now end the command at once
 
 
 def test_search_that_fails_exits_1_and_keeps_what_it_has(tmp_path):
-    # One step from far away cannot close the gaps between the intervals.
+    # A single step from a distant start cannot close the gaps between the intervals.
     few = changes(*SHORT, "task.max_iterations=1", "task.perturbation=2.0")
     result = jaxhamel("control", "circle", "--out", tmp_path, "--seed", 3, *few)
     assert result.exit_code == 1
@@ -207,4 +209,4 @@ def test_progress_line_says_cost_error_and_time():
     assert line == (
         "iteration  12  cost 3.400e-02  tracking 0.72 mm  31 s, at most 59 s left  gap 1e-07"
     )
-    assert line.index("gap") < 80  # the time left fits a narrow terminal
+    assert line.index("gap") < 80  # the time left is visible in a narrow terminal

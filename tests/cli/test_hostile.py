@@ -1,4 +1,4 @@
-"""Scenarios and data by a stranger: nothing is written outside of --out, nothing runs in page, table or terminal."""
+"""Hostile scenarios and data: nothing is written outside of --out, and nothing is executed in page, table or terminal."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ from tests.cli.test_identify import TOP
 from tests.viz.browser import opened
 
 IMAGE = 'x"><img src=q onerror="document.title=1"><script>document.title=2</script>'
-FORMULA = r"../../evil$\frac{$"  # for matplotlib, which cannot read it
+FORMULA = r"../../evil$\frac{$"  # matplotlib cannot parse this formula
 SMALL = """
 [system]
 kind = "heavy-top"
@@ -47,7 +47,7 @@ def jaxhamel(*arguments):
 
 
 def hostile(folder):
-    """The top with names that are paths, pages, formulas and commands of a terminal."""
+    """A scenario of the top whose names are paths, HTML, spreadsheet formulas and terminal commands."""
     absolute = json.dumps(f"{folder}/absolute{IMAGE}")
     names = {
         '"orientation"\n': f'"orientation"\nname = {json.dumps(FORMULA)}\ncolumns = {json.dumps(COLUMNS)}\n',
@@ -64,7 +64,8 @@ def hostile(folder):
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
-    """What `identify` leaves of it, two folders deep, with a link where a file and the summary go."""
+    """The result of `identify` for the hostile scenario, in a folder where links take the places of a figure, the page,
+    the table and the summary."""
     folder = tmp_path_factory.mktemp("hostile")
     out = folder / "a" / "out"
     out.mkdir(parents=True)
@@ -123,15 +124,15 @@ def test_nothing_reaches_the_terminal_that_it_obeys(attacked):
 
 
 def test_nothing_runs_in_the_page(attacked, tmp_path):
-    """Not the script of the names, which is text; and not one that stands in the page, which its policy forbids."""
+    """Scripts in names are shown as text; a script put into the page is blocked by its content security policy."""
     _, out, _ = attacked
     page = tmp_path / "page.html"
     text = (out / "report.html").read_text("utf-8")
     assert "<img" not in text
     page.write_text(text.replace("</main>", f"{IMAGE}</main>"), encoding="utf-8")
     with opened(page, tmp_path / "profile") as browser:
-        assert "<script>" in browser.title  # the scenario's title, as text
-        assert browser.find_elements("css selector", "main img")  # what was put in is there
+        assert "<script>" in browser.title  # the title shows the script as text
+        assert browser.find_elements("css selector", "main img")  # the added image is in the page
         assert browser.execute_script("return window.jaxhamel.state.time") == 0
         refused = [entry["message"] for entry in browser.get_log("browser")]
     assert sum("Content Security Policy" in message for message in refused) >= 2
@@ -181,13 +182,13 @@ def test_a_file_is_whole_or_not_there(tmp_path):
         interrupted()
     assert path.read_text("utf-8") == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
-    os.mkfifo(tmp_path / "pipe")  # which would wait for a reader for ever
+    os.mkfifo(tmp_path / "pipe")  # a write to a pipe would wait for a reader for ever
     with pytest.raises(FileExistsError, match="is not a file"):
         _files.write_text(tmp_path / "pipe", "text")
 
 
 def test_a_name_may_be_as_long_as_the_file_system_has_them(tmp_path):
-    """Also where its letters take four bytes each: the name that it has until it is whole is no longer."""
+    """The temporary name of a file is never longer than its final name, also with characters of four bytes."""
     path = tmp_path / f"{62 * '𝕏'}.html"
     _files.write_text(path, "text")
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
@@ -203,7 +204,7 @@ def test_columns_are_written_with_all_digits_and_read_back(tmp_path):
 
 
 def test_one_writer_in_a_folder(tmp_path):
-    """Its lock ends with it; what was there is left alone by the one that is refused."""
+    """A second command is refused while the first one holds the lock, and it leaves the files alone."""
     (tmp_path / "summary.json").write_text("{}", encoding="utf-8")
     other = _files.Lock(tmp_path)
     with pytest.raises(ScenarioError, match="another command is writing there"):
@@ -211,19 +212,22 @@ def test_one_writer_in_a_folder(tmp_path):
     assert (tmp_path / "summary.json").exists()
     other.close()
     (tmp_path / ".a.png.0123456789ab.partial").touch()
-    (tmp_path / ".mine.partial").touch()  # of another program
+    (tmp_path / ".mine.partial").touch()  # belongs to another program
     assert _folder.folder(tmp_path) == _folder.folder(tmp_path) == Path(tmp_path)
     (tmp_path / ".mine.partial").unlink()
     with pytest.raises(BlockingIOError):
         _files.Lock(tmp_path)
     _folder.release()
-    assert list(tmp_path.iterdir()) == []  # neither the old summary nor what a killed process left
+    assert (
+        list(tmp_path.iterdir()) == []
+    )  # the old summary and the file of a killed process are gone
     _files.Lock(tmp_path).close()
 
 
 @pytest.mark.parametrize("renamed", [0, 1, 4])
 def test_a_kill_leaves_whole_files_and_no_summary_of_others(renamed, attacked, monkeypatch):
-    """A second run into the folder of a first ends after so many of its files: before one, between two of them."""
+    """A second run into the folder is killed after 0, 1 or 4 of its files: all files are whole, and the summary is
+    gone."""
     folder = attacked[0]
     (folder / "small.toml").write_text(SMALL, encoding="utf-8")
     simulate = ("simulate", folder / "small.toml", "--out", folder / "killed")
@@ -234,7 +238,7 @@ def test_a_kill_leaves_whole_files_and_no_summary_of_others(renamed, attacked, m
 
     def killed(old, new):
         if len(done) == renamed:
-            raise KeyboardInterrupt  # the process is gone: no error is handled after this one
+            raise KeyboardInterrupt  # stands for a kill: no later error is handled
         done.append(Path(new).name)
         replace(old, new)
 
@@ -248,7 +252,7 @@ def test_a_kill_leaves_whole_files_and_no_summary_of_others(renamed, attacked, m
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path, capsys):
-    """Removed by someone else, or a file in its place."""
+    """The folder was removed, or a file has its name: one line says so."""
     for gone in (tmp_path / "out", tmp_path / "file"):
         (tmp_path / "file").touch()
 
@@ -263,7 +267,7 @@ def test_a_folder_that_is_gone_is_said(tmp_path, capsys):
 
 
 def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
-    """`Path.resolve` ends in a RuntimeError there."""
+    """A link to itself is refused in one line; `Path.resolve` would raise a RuntimeError."""
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(ScenarioError, match="loop: the folder cannot be made"):
@@ -273,7 +277,8 @@ def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
 
 
 def test_a_folder_that_went_after_its_first_file_is_not_made_again(tmp_path):
-    """As the one of `identify`, whose synthetic runs come first: the new folder would be without them and without a lock."""
+    """A folder that was removed while in use, for instance after the synthetic runs of `identify`, is not made again
+    without its files and its lock."""
     _folder.folder(tmp_path / "out").rmdir()
     try:
         with pytest.raises(FileNotFoundError):
@@ -292,7 +297,7 @@ def search_npz(**arrays):
 
 
 def member(content):
-    """A file of a search with one array in the place of the scenario, which is packed with 1,000 zeros to a byte."""
+    """An archive of a search with the given content for the scenario's array, compressed a thousandfold."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("asked.npy", content)
@@ -307,7 +312,10 @@ def header(shape):
 
 
 ASKED = search_npz(asked=np.array("{}"), shares=np.ones(2))
-BITS = ASKED.find(b"PK\x03\x04") + 6, ASKED.find(b"PK\x01\x02") + 8  # of its first array
+BITS = (
+    ASKED.find(b"PK\x03\x04") + 6,
+    ASKED.find(b"PK\x01\x02") + 8,
+)  # positions of the flags of the first array
 
 
 @pytest.mark.parametrize(
@@ -332,7 +340,7 @@ BITS = ASKED.find(b"PK\x03\x04") + 6, ASKED.find(b"PK\x01\x02") + 8  # of its fi
 def test_a_search_that_is_damaged_or_of_another_program_is_refused(
     content, message, tmp_path, monkeypatch
 ):
-    """Nothing is unpickled, and arrays are read only after the scenario that they belong to."""
+    """Nothing is unpickled, and the scenario is checked before the other arrays are read."""
     (tmp_path / "search.npz").write_bytes(content)
     if "1,000" in message:
         monkeypatch.setattr(_saved_arrays, "MOST_BYTES", 1000)

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a search: what was found by then is written, and the exit status is the shell's 130."""
+"""Ctrl-C during a search: the result so far is written, and the exit status is 130, as shells expect."""
 
 import ast
 import json
@@ -32,7 +32,9 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 
     def interrupted(self, line):
         told.append(line)
-        path = tmp_path / "out" / "fitted.toml"  # of the first report: values of the start
+        path = (
+            tmp_path / "out" / "fitted.toml"
+        )  # written at the first report, with the starting values
         first = load_identification(str(path))["fitted"][0]
         assert first == {"path": "mass", "value": pytest.approx(1.3)}
         if len(told) == 3:
@@ -60,7 +62,7 @@ def test_nothing_was_written_where_there_is_no_folder(tmp_path):
 
 
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
-    """Of the first report, and then every two seconds."""
+    """The control of the first report is written, and then one every two seconds."""
     now, kept = [10.0], []
     curve = Spline(np.zeros((6, 3)), 0.0, 1.0)
     so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0)
@@ -76,7 +78,7 @@ def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
 
 
 def test_values_of_all_stages_are_those_so_far():
-    """Each of the stage that reached it last; a problem that is made only to be looked at has no values."""
+    """Each value comes from the stage that reached it last; a problem that is built only for checks has no values."""
 
     def stage(path):
         put = lambda z: SimpleNamespace(**{path: z[0]})
@@ -103,7 +105,8 @@ def test_values_of_all_stages_are_those_so_far():
     [(True, 0, 1, 0.0), (True, 1, 1, 0.3), (False, 0, 0, 0.0), (False, 1, 0, 0.3)],
 )
 def test_ctrl_c_ends_a_search_whose_point_is_on_disk(on_disk, taken, ends, waited, monkeypatch):
-    """At once if the main thread takes no signal, as while it compiles; what is not on disk is waited for."""
+    """The process ends at once if the main thread takes no signal, as while it compiles. A point that is not on disk is
+    waited for."""
     ended, (reading, writing) = [], os.pipe()
     monkeypatch.setattr(_interrupt, "GRACE", 0.0)
     monkeypatch.setattr(_interrupt, "WRITING", 0.3)
@@ -125,7 +128,8 @@ def test_ctrl_c_ends_a_search_whose_point_is_on_disk(on_disk, taken, ends, waite
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("command", ["control", "montecarlo"])
 def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
-    """Whatever has the main thread or another one, without a traceback; a shell's background may ignore SIGINT."""
+    """Ctrl-C ends the process without a traceback while any thread compiles, even if a shell started it in the
+    background with SIGINT ignored."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         f"sys.argv = ['jaxhamel', {command!r}, 'figure-eight', '--out', {str(tmp_path)!r}]; "
@@ -138,14 +142,15 @@ def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
             assert line
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=15)[1]  # 2 on a machine with nothing else to do
+        said = process.communicate(timeout=15)[1]  # takes 2 s on an idle machine
     assert process.returncode == 130
     assert said.count("\n") == 1
     assert f"jaxhamel: figure-eight: interrupted. What was written is in {tmp_path}" in said
 
 
 def test_only_what_was_found_is_waited_for(monkeypatch):
-    """And only once; a time limit ends what has found nothing."""
+    """The first Ctrl-C waits for a result that was found, the second one does not; a time limit ends a search without a
+    result."""
     ended = []
     guard = Guard()
     monkeypatch.setattr(Guard, "end", lambda self, status, words="": ended.append((status, words)))
@@ -164,7 +169,7 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     assert ended[2] == (1, "the control is on disk")
     guard = Guard()
     guard.keep()
-    guard._late("late")  # the search writes its result
+    guard._late("late")  # the search is writing its result
     assert len(ended) == 3
     guard.on_disk("go on with --resume")
     guard._late("late")
@@ -182,7 +187,7 @@ SECONDS = {"control": 180.0, "plan": 600.0, "identify": 600.0, "roboball": 600.0
 
 @pytest.mark.parametrize("command", SEARCHES)
 def test_the_time_limit_holds_before_anything_is_read_or_computed(command, tmp_path, monkeypatch):
-    """Nor imported; it counts from the start of the command."""
+    """The time limit counts from the start of the command and holds before anything is imported."""
     told = []
 
     def limit(self, seconds, words, started):
@@ -204,7 +209,9 @@ def test_the_time_limit_holds_before_anything_is_read_or_computed(command, tmp_p
         )
         assert told[-1][:2] == (seconds, 3)
         assert told[-1][2].startswith(words)
-    assert len(told) == 3  # of the option before a class is imported, and of the scenario
+    assert (
+        len(told) == 3
+    )  # once from the scenario; once from the option, before a class is imported, and again
 
 
 def test_the_guard_is_gone_after_the_command():
@@ -218,7 +225,8 @@ def test_the_guard_is_gone_after_the_command():
 
 
 def test_the_time_limit_holds_in_a_shells_background():
-    """Where SIGINT is ignored: a search that compiled for minutes went on."""
+    """The limit holds if SIGINT is ignored, as in a shell's background, where a compiling search once ran on for
+    minutes."""
     code = (
         "import hashlib, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
         "from jaxhamel.cli._interrupt import guard; guard.begin(); guard.limit(1.0, 'too late'); "
@@ -240,7 +248,8 @@ def test_the_time_limit_holds_in_a_shells_background():
     ],
 )
 def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python(busy, line):
-    """In a hash that takes an hour, as in a compiler: Python's own handler waits. Or in a write that nobody reads."""
+    """The main thread is in a long hash, as in a compiler, where Python's own handler would wait; or in a write to a
+    pipe that nobody reads."""
     code = (
         "import hashlib, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from jaxhamel.cli._interrupt import guard; guard.begin(); "
@@ -261,7 +270,7 @@ def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python(busy, line):
 
 
 def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():
-    """Until then it is Python's own, with a traceback."""
+    """Only a few modules are imported before the package handles SIGINT; until then Ctrl-C gives Python's traceback."""
     source = str(Path(jaxhamel.__file__).parents[1])
     code = (
         f"import sys; sys.path.insert(0, {source!r}); before = set(sys.modules); import jaxhamel.cli; "
@@ -277,7 +286,8 @@ def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 def test_ctrl_c_at_any_import_ends_the_command_without_a_traceback():
-    """Before each import a copy of the process interrupts itself, as Python has it before the command's first line."""
+    """Before each import a fork of the process sends itself SIGINT, with Python's handler as before the command's first
+    line."""
     code = """
 import _signal, os, sys
 _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -307,7 +317,7 @@ except SystemExit:
 
 
 def test_ctrl_c_while_python_ends_gives_no_traceback():
-    """After the command, as while JAX gives its devices back."""
+    """Ctrl-C after the command, as while JAX releases its devices, prints nothing."""
     code = (
         "import atexit, signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from jaxhamel.cli._interrupt import guard; "

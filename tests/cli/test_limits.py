@@ -1,4 +1,4 @@
-"""What cannot be read or computed is refused in one line: files, options, numbers, sizes."""
+"""Input that cannot be read or computed is refused in one line: files, options, numbers, sizes."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_a_value_may_have_several_lines(top):
 
 
 def test_files_that_are_none(top, tmp_path):
-    """A pipe would wait for a writer, a device never end; a name may be too long for any file."""
+    """A pipe or a device is refused, since reading it would never end; so is a name too long for the file system."""
     os.mkfifo(tmp_path / "pipe.toml")
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     for name in ("pipe.toml", "zero.toml"):
@@ -97,7 +97,9 @@ def test_files_that_are_none(top, tmp_path):
     assert "there is no such scenario" in refused(300 * "a")
     (tmp_path / "latin.toml").write_bytes("title = 'ä'".encode("latin-1"))
     assert "it is not UTF-8 text" in refused(tmp_path / "latin.toml")
-    top.write_bytes(b"\xef\xbb\xbf" + top.read_bytes())  # as some editors begin a file
+    top.write_bytes(
+        b"\xef\xbb\xbf" + top.read_bytes()
+    )  # some editors begin files with a byte order mark
     assert load(str(top))["time"]["end"] == 1.0
     with open(tmp_path / "large.toml", "wb") as file:
         file.truncate(2**30)
@@ -127,7 +129,7 @@ def test_what_was_fitted_goes_through_the_constructor(path, value, message, tmp_
 
 
 def test_every_system_is_constructed_again():
-    """Of all kinds, rails of several kinds among them; the ball's rails are looked at, too."""
+    """Systems of all kinds pass their constructor's checks again; a changed radius of the ball's rails does not."""
     for name in ("figure-eight", "disk", "heavy-top", "suslov", "free-rigid-body"):
         check_constructed(build_system(load(name)))
     ball = build_system(load("reference-ball"))
@@ -217,7 +219,7 @@ def test_steps_along_measured_runs_fit_into_the_time_for_them():
 
 
 def test_a_motion_that_breaks_down_at_its_start_is_shown_as_far_as_it_came(top, tmp_path):
-    """One row, numbers that overflow in norms, and every file."""
+    """A motion of one row, whose norms overflow, still has every output file."""
     out = tmp_path / "a" / "out"
     found = CliRunner().invoke(
         app, ["simulate", str(top), "--set", "initial.omega=[1e200,0,0]", "--out", str(out)]
@@ -243,7 +245,7 @@ def test_a_folder_in_which_nothing_was_written_goes(tmp_path):
 
 
 def test_files_of_measurements_are_files(tmp_path, monkeypatch):
-    """Also the run that is to be predicted: a pipe would wait for a writer, a device never end."""
+    """A pipe or a device is refused as data and as the run to predict; so is a file too large for the memory."""
     os.mkfifo(tmp_path / "run.csv")
     for path in (tmp_path / "run.csv", Path("/dev/zero")):
         with pytest.raises(ScenarioError, match="it is not a regular file"):
@@ -280,7 +282,7 @@ def test_flags_at_which_xla_ends_the_process_are_one_line(monkeypatch):
 
 @pytest.mark.skipif(_start.resource is None, reason="Windows has no limits of this kind")
 def test_too_little_address_space_is_one_line(monkeypatch):
-    """With 600 MB a command never ended."""
+    """A limit below 1 GiB is refused; with 600 MB a command never ended."""
     limit = _start.LEAST_ADDRESSES - 1
     monkeypatch.setattr(_start.resource, "getrlimit", lambda which: (limit, limit))
     with pytest.raises(ScenarioError, match=r"limited to 1023 MiB, and it needs 1024 MiB .*ulimit"):
@@ -291,7 +293,7 @@ def test_too_little_address_space_is_one_line(monkeypatch):
 
 @pytest.mark.parametrize("name", ["JAX_ENABLE_X64", "EQX_ON_ERROR"])
 def test_values_of_the_environment_that_jax_does_not_take_are_one_line(name, tmp_path):
-    """It reads them when it is imported, here for the keys of a system."""
+    """JAX reads environment variables when it is imported, here to learn the keys of a system."""
     (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
     program = [sys.executable, "-m", "jaxhamel", "simulate", str(tmp_path / "top.toml")]
     run = subprocess.run(

@@ -1,7 +1,7 @@
-"""`jaxhamel control` on tasks that collocation solves: built-in problems, a user's own system, how they end.
+"""`jaxhamel control` on tasks solved by collocation: built-in problems, a user's own system, and how they end.
 
-The cost of the satellite is that of docs/optimal_control_problems.md; that of the cart is 12 m² d²/T³ (Bryson and Ho 1975,
-ch. 2), and a transfer takes at least the force 4 m d/T², half the time each way.
+The cost of the satellite is that of docs/optimal_control_problems.md. The cart's is 12 m² d²/T³ (Bryson and Ho 1975,
+ch. 2), and the transfer needs at least the force 4 m d/T², half of the time in each direction.
 """
 
 import csv
@@ -57,7 +57,7 @@ u = [0.0]
 intervals = 2
 degree = 3
 """
-# 16 carts that start with other velocities
+# 16 carts with random initial velocities
 LOOP = """
 [feedback]
 kind = "tvlqr"
@@ -94,7 +94,7 @@ def cart(tmp_path):
 
 
 def test_satellite_turns_at_the_reference_cost(tmp_path):
-    """From a cold start, on a coarse mesh: by CasADi with IPOPT J = 199.923721699."""
+    """From a cold start on a coarse mesh the cost is that of CasADi with IPOPT, J = 199.923721699."""
     changed = changes("method.intervals=8")
     result = jaxhamel("control", "satellite-turn", "--out", tmp_path, *changed)
     assert result.exit_code == 0, result.stderr
@@ -120,7 +120,7 @@ def test_satellite_turns_at_the_reference_cost(tmp_path):
 
 @pytest.fixture
 def before_examined(monkeypatch):
-    """What summary.json and the time limit say while a result is examined."""
+    """Records summary.json and the time limit's message while a result is being examined."""
     seen, own = [], _plan.CollocationSearch.result
 
     def result(search, ending):
@@ -136,7 +136,8 @@ def before_examined(monkeypatch):
 
 
 def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_examined):
-    """F = 12 m d/T² (½ − t/T); with |F| ≤ 5 N, where 6 N are needed, nothing is found and the exit status says so."""
+    """The optimum is F = 12 m d/T² (½ − t/T). With |F| ≤ 5 N, where 6 N are needed, no optimum is proved and the exit
+    status is 1."""
     with open(cart[0], "a", encoding="utf-8") as file:
         file.write(LOOP)
     free = tmp_path / "free"
@@ -151,7 +152,7 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
     assert stands["certificate"]["holds"] is False
     assert "converged after" in stands["certificate"]["words"]
     assert "go on with --resume" in words
-    contradictory = changes("task.lower=[-5.0]", "task.upper=[5.0]")  # bang-bang takes 6 N
+    contradictory = changes("task.lower=[-5.0]", "task.upper=[5.0]")  # bang-bang control needs 6 N
     result = jaxhamel("control", *cart, "--out", tmp_path / "weak", *contradictory)
     assert result.exit_code == 1
     assert "no optimum was proved" in result.stderr
@@ -162,7 +163,7 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
 
 
 def check_that_carts_are_held(out):
-    """A cart whose first velocity is off by e drifts from its plan by e t; nothing else is off in open loop."""
+    """In open loop a cart whose initial velocity is off by e drifts from its plan by e t."""
     numbers = summary(out)["closed_loop"]
     spread = {"initial.u": Distribution("normal", mean=np.zeros(1), std=np.full(1, 0.1))}
     off = np.abs(Samples(spread, 16, 5)[:]["initial.u"][:, 0])
@@ -170,14 +171,14 @@ def check_that_carts_are_held(out):
     without = numbers["open_loop"]
     np.testing.assert_allclose(without["tracking_rms_max"], rms.max(), atol=5e-4)
     np.testing.assert_allclose(without["tracking_rms"], np.median(rms), atol=5e-4)
-    assert without["failed"] == np.count_nonzero(rms > 0.02 * 3.0)  # 2 % of the 3 m of the plan
+    assert without["failed"] == np.count_nonzero(
+        rms > 0.02 * 3.0
+    )  # a robot fails beyond 2 % of the plan's 3 m
     assert numbers["size"] == pytest.approx(3.0, rel=1e-9)
     assert numbers["failed"] == 0
     assert numbers["tracking_rms_max"] < 0.3 * rms.max()
     assert numbers["growth"] < 1.0
-    largest = numbers[
-        "largest_multiplier"
-    ]  # at the end, where K = Bᵀ S / R has none for the position
+    largest = numbers["largest_multiplier"]  # at the end K = Bᵀ S / R has no gain on the position
     assert largest == pytest.approx(1.0, abs=1e-9)
     names = {f"closed-loop-{name}.png" for name in ("coordinates", "errors", "robots")}
     assert names <= {path.name for path in out.iterdir()}
@@ -187,7 +188,7 @@ def check_that_carts_are_held(out):
 
 
 def test_a_stopped_search_goes_on(tmp_path, cart):
-    """Of a linear problem with a quadratic cost the first step is exact: the second search only has to confirm it."""
+    """A linear problem with quadratic cost is solved by the first step, so the resumed search only confirms it."""
     out, stopped = tmp_path / "out", changes("method.max_iterations=1")
     result = jaxhamel("control", *cart, "--out", out, *stopped)
     assert result.exit_code == 1
@@ -258,7 +259,7 @@ def test_every_built_in_problem_is_a_scenario_and_a_function():
 
 
 def test_parts_move_along_polynomials_of_degree_five():
-    """Which are exact for θ = t⁵ − 2 t³ + t, with their first two rates."""
+    """The interpolation is exact for θ = t⁵ − 2 t³ + t with its first two derivatives."""
     ts = jnp.array([0.0, 0.3, 1.1])
     p = np.poly1d([1.0, 0.0, -2.0, 0.0, 1.0, 0.0])
     sampled = [jnp.asarray(d(np.asarray(ts)))[:, None] for d in (p, p.deriv(), p.deriv(2))]

@@ -1,4 +1,4 @@
-"""Closed loops of tasks that collocation solves: robots of any drive, and what is shown of them."""
+"""Closed loops of tasks solved by collocation: robots with each kind of drive, and the figures of their motions."""
 
 from types import SimpleNamespace
 
@@ -28,7 +28,7 @@ from jaxhamel.viz import held_coordinates_figure, held_paths_figure
     ],
 )
 def test_robots_of_every_drive(name, wrapper, key, start):
-    """What differs is in the system inside of the drive; parts begin where the plan begins."""
+    """Spread parameters belong to the system inside the drive; moving parts begin where the plan begins."""
     spread = f'closed_loop.spread=[{{key="{key}",std=0.02}}, {{key="initial.q",std=0.1}}]'
     scenario = load(
         name, [spread, "closed_loop.trajectories=3", 'feedback.kind="tvlqr"', "feedback.period=0.1"]
@@ -52,7 +52,8 @@ def test_robots_of_every_drive(name, wrapper, key, start):
 
 
 def test_estimators_of_a_scenario():
-    """By default as uncertain as the sensors are noisy, about the start of the plan; sensors must have noise."""
+    """By default the estimator starts at the plan's start with the covariance of the sensors' noise, which must not be
+    zero."""
     noise = [0.003, 0.005, 0.01, 0.02]
     sensors, pole = StateSensors(jnp.asarray(noise), 0.1), systems.CartPole(length=0.5)
     q, u = jnp.array([[0.0, 0.3], [1.0, 0.0]]), jnp.array([[0.1, 0.2], [0.0, 0.0]])
@@ -81,7 +82,8 @@ LIMITED = [
 
 
 def test_limits_of_estimated_states():
-    """Of the coordinates from the identity: a pole's angle between its limits; other entries keep the estimate without."""
+    """Limits hold for coordinates from the identity: the pole's angle stays within them, and other entries are as
+    without limits."""
     sensors, pole = StateSensors(jnp.full(4, 0.1)), systems.CartPole(length=0.5)
     q, u = jnp.array([[0.0, 0.3], [0.1, 0.2]]), jnp.zeros((2, 2))
     law = SimpleNamespace(q=q, u=u, ts=jnp.array([0.0, 1.0]), gains=jnp.zeros((2, 1, 4)))
@@ -110,7 +112,8 @@ def test_limits_of_estimated_states():
 
 
 def test_the_tip_of_a_pole_is_traced_in_its_plane():
-    """(x + l sin θ, −l cos θ), along x and z; a cart that keeps its pole hanging has a line for a path."""
+    """The tip is at (x + l sin θ, −l cos θ) in the plane of x and z. If the pole always hangs, its path is a line and
+    is not traced."""
     pole = systems.CartPole(length=0.5)
     ts = jnp.linspace(0.0, 1.0, 7)
     q = jnp.stack([ts, jnp.sin(3.0 * ts)], axis=1)
@@ -123,7 +126,7 @@ def test_the_tip_of_a_pole_is_traced_in_its_plane():
 
 
 def test_pictures_show_the_neighbourhood_of_the_plan():
-    """Negative numbers are drawn; an open loop that leaves does not change the scale; a tall path has room for words."""
+    """Negative values are drawn; a diverging open loop does not change the scale; a tall path leaves room for labels."""
     ts = np.linspace(0.0, 1.0, 5)
     plan = np.stack([-ts, 2.0 * ts], axis=1)
     closed = np.stack([plan - 0.1, plan, plan + 0.1])

@@ -33,7 +33,7 @@ GIVEN = (
 
 
 class Terminal:
-    """Notes what is said; `stop` is raised at that update."""
+    """Records its lines, and raises KeyboardInterrupt at the update `stop`."""
 
     def __init__(self, stop: int = 0):
         self.lines, self.stop, self.updating = [], stop, nullcontext
@@ -53,7 +53,7 @@ def problem():
 
 
 def training(problem, out, *changes, resume=False, stop=0, seconds=None):
-    """A training about a unicycle that drives ahead, and what was said."""
+    """Trains a policy about a unicycle that drives straight ahead; returns the result and the lines shown."""
     scenario, terminal = load("unicycle-sideways", [*GIVEN, *changes]), Terminal(stop)
     folder = TrainingFolder(out, terminal, resume, time.monotonic(), seconds)  # pyright: ignore
     folder.begin()
@@ -65,12 +65,13 @@ def training(problem, out, *changes, resume=False, stop=0, seconds=None):
 
 
 def test_a_training_that_goes_on_ends_with_the_same_numbers(problem, tmp_path):
-    """After Ctrl-C and after the time limit; the plan is that of the first run, and the cost falls."""
+    """Training interrupted by Ctrl-C and by the time limit, then resumed, ends with the numbers of an uninterrupted
+    one. The plan is that of the first run."""
     whole, lines = training(problem, tmp_path)
     assert whole.summary["outcome"] == "finished"
     assert lines[-2].startswith("update    3 of 3  cost ")
     assert lines[-1] == "unicycle-sideways: the training has ended, after 3 updates."
-    np.testing.assert_allclose(whole.costs[0], 1.0, rtol=1e-12)  # the regulator's
+    np.testing.assert_allclose(whole.costs[0], 1.0, rtol=1e-12)  # the regulator's cost
     assert whole.costs[2] < whole.costs[1] < whole.costs[0]
     first, _ = training(problem, tmp_path, stop=1)
     assert first.interrupted
@@ -103,7 +104,7 @@ def test_an_interrupted_training_is_in_the_summary(problem, tmp_path):
 
 
 def test_more_updates_are_no_other_search():
-    """The number of updates and the time limits may change when a run goes on; the network may not."""
+    """The number of updates and the time limits may change on resuming; the network may not."""
     one, more, other = (
         _scenario_text(load("unicycle-sideways", [*GIVEN, change]))
         for change in ("policy.updates=9", "policy.max_seconds=9", "policy.units=9")
@@ -120,7 +121,7 @@ def test_more_updates_are_no_other_search():
     ],
 )  # fmt: skip
 def test_bad_policy(tmp_path, name, changes, message):
-    """One line that names the key, before the search."""
+    """A bad policy is refused before the search, in one line that names the key."""
     with pytest.raises(ScenarioError) as refused:
         load(name, changes, check=check_of_control(tmp_path / "out", None, resume=False))
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""Small systems with known answers, and data made of their exact motion."""
+"""Small systems with known answers, and data from their exact motion."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ PLACE = identify.Coordinate(
 
 
 def pendulum_run(seed, start=1.0, seconds=6.0, count=120, noise=0.01, name="run"):
-    """Uneven times, missing values, noise; the motion simulated to 1e-9."""
+    """A simulated run (to 1e-9) with uneven times, missing values and noise."""
     rng = np.random.default_rng(seed)
     ts = np.concatenate([[0.0], np.sort(rng.uniform(0.02, seconds, count - 1))])
     motion = jaxhamel.simulate(Pendulum(2.0, 0.5, 0.1), jnp.array([start]), jnp.array([0.5]), ts)

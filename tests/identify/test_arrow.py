@@ -1,4 +1,4 @@
-"""Normal equations by blocks against dense ones."""
+"""Block-wise normal equations against dense ones."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +10,7 @@ NODES, N, BORDER = 5, 3, 6  # two runs of 3 and 2 nodes; two offsets of each run
 
 
 def rows_and_dense(seed=0):
-    """Rows of measurements and of gaps, and the same matrix with its zeros."""
+    """Rows of measurements and of gaps between segments in blocks, and the same matrix as a dense array."""
     rng = np.random.default_rng(seed)
     found, dense, residuals = [], [], []
     for start, count, run, m, gaps in (

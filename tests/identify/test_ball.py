@@ -1,4 +1,4 @@
-"""The rolling ball: its ten inertial parameters, and what motion alone never shows."""
+"""The rolling ball: its ten inertial parameters, of which motion alone leaves a common factor undetermined."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +36,7 @@ def run():
 
 
 def test_a_common_factor_of_all_masses_is_said_to_be_undetermined(run):
-    """Equations of motion are linear in the inertial parameters: any common factor leaves the motion as it is."""
+    """The equations of motion are linear in the inertial parameters, so a common factor changes no motion."""
     drawing = RollingBall(0.1, 1.1, 0.9 * INERTIA, [0.0, 0.0, 0.0], [0.55, 0.4], RAILS)
     body = identify.BodyInertia("shell_mass", "shell_com", "shell_inertia")
     masses = identify.Positive("masses", unit="kg")

@@ -1,4 +1,4 @@
-"""The clock behind late time stamps: met to a fraction of the delays, with samples missing; no clock, no change."""
+"""Reconstruction of a steady clock from late time stamps, with samples missing; stamps without a steady clock are kept."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from jaxhamel.identify._data._clock import steady_clock
 
 
 def late(times, seed=0):
-    """Stamps as messages get them: usually a millisecond late, sometimes thirty."""
+    """Stamps of messages: usually about a millisecond late, sometimes thirty."""
     rng = np.random.default_rng(seed)
     delay = rng.exponential(1e-3, len(times)) + 0.03 * (rng.random(len(times)) < 0.05)
     return np.maximum.accumulate(times + delay) + 1e-6 * np.arange(len(times))
@@ -19,7 +19,7 @@ def test_times_behind_late_stamps(count, missing):
     true = np.delete(0.02 * np.arange(count), [i for i in missing if i < count])
     found = steady_clock(late(true))
     error = found - true
-    assert np.ptp(error) < 1.5e-3  # a common delay is no error of the clock
+    assert np.ptp(error) < 1.5e-3  # a common delay does not count as an error
     assert abs(error.mean()) < 2e-3
 
 
@@ -34,7 +34,8 @@ def test_a_steady_clock_and_no_clock_are_kept():
 
 
 def test_stamps_that_are_later_from_a_time_on_are_no_missing_sample():
-    """Two fifths of a period: nobody waits a whole one."""
+    """A lasting delay of two fifths of a period does not count as a missing sample, which would delay by a whole
+    period."""
     number = np.arange(100)
     found = steady_clock(0.02 * number + 0.008 * (number >= 50))
     assert np.ptp(np.diff(found)) < 1e-9

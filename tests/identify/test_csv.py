@@ -1,4 +1,4 @@
-"""CSV files of measurements: units, gaps, and one clear line with file, line and column for what is wrong."""
+"""CSV files of measurements: units, gaps, and one-line errors with file, line and column."""
 
 import numpy as np
 import pytest
@@ -127,13 +127,15 @@ def test_rates_in_degrees_are_noticed(file):
 
 @pytest.mark.parametrize("cell", ["1_0", "١", "１", "0x10", "1e5_0"])
 def test_numbers_are_those_that_everyone_writes(cell, file):
-    """Python's float takes the first three."""
+    """Notations of numbers that other programs do not write are refused, although Python's `float` accepts most of
+    them."""
     said = refused(file(f"t,angle\n0,1\n0.1,{cell}\n0.2,3\n"))
     assert f"line 3, column `angle`: '{cell}' is not a number" in said
 
 
 def test_every_unit():
-    """By its definition: an hour has 60 minutes, a turn 360 degrees, the standard gravity is 9.80665 m/s²."""
+    """Each unit has its defined factor: an hour has 60 minutes, a turn 360 degrees, the standard gravity is 9.80665
+    m/s²."""
     turn = 2 * np.pi
     wanted = {
         "s": 1,

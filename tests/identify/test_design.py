@@ -1,4 +1,4 @@
-"""Experiment design against information known in closed form."""
+"""Experiment design, against information matrices in closed form."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ TS = np.linspace(0.0, 2.0, 9)
 
 
 class Pushed(jaxhamel.System):
-    """m x'' = push(t) on a line."""
+    """A mass on a line: m x'' = push(t)."""
 
     mass: jax.Array = parameter()
     space = jaxhamel.Euclidean(1)
@@ -54,7 +54,7 @@ def test_information_of_a_mass_that_is_pushed_from_a_known_start():
 
 
 def test_information_of_an_unknown_start_is_what_the_start_cannot_explain():
-    """The part of t² that 1 and t do not explain, by least squares."""
+    """The information comes from the part of t² that is orthogonal to 1 and t, by least squares."""
     experiment, curve = planned(state_error=1e6), Push(jnp.array([0.7]))
     column = 0.7 * TS**2 / 4.0 / 0.1
     others = np.column_stack([np.ones_like(TS), TS])
@@ -63,7 +63,8 @@ def test_information_of_an_unknown_start_is_what_the_start_cannot_explain():
 
 
 def test_pushes_as_hard_as_it_may():
-    """Information grows like the push squared: the best one is at its limit, and the gain is the square of the ratio."""
+    """Information grows with the square of the push, so the best push is at its limit and the gain is the squared
+    ratio."""
     curve = Limited(Push(jnp.array([0.2])), [-1.0], [1.0])
     found = identify.design(planned(), curve, max_steps=30)
     before, after = float(curve(0.0)[0]), float(found.curve(0.0)[0])
@@ -72,11 +73,11 @@ def test_pushes_as_hard_as_it_may():
     assert found.history[-1] < found.history[0]
     assert "D-optimal experiment" in str(found)
     one = identify.design(planned(), curve, max_steps=1)
-    assert (len(one.history), one.converged) == (2, False)  # where it began, and a step
+    assert (len(one.history), one.converged) == (2, False)  # the start and one step
 
 
 def test_gain_is_the_geometric_mean():
-    """Both eigenvalues four times as large: each parameter has four times the information."""
+    """With both eigenvalues four times as large, the information per parameter is four times as large."""
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     first = turn @ np.diag([1.0, 9.0]) @ turn.T
     np.testing.assert_allclose(_gain(first, 4.0 * first), 4.0, rtol=1e-13)
@@ -95,7 +96,7 @@ def test_steps_fit_into_the_longest_interval():
 
 
 def test_soft_limit_on_the_rate():
-    """A ramp a t with |a| ≤ 0.5 allowed, although a steeper one would tell more."""
+    """The best ramp a t has the largest slope allowed, |a| ≤ 0.5, up to the softness of the limit."""
 
     class Ramp(eqx.Module):
         slope: jax.Array
@@ -110,7 +111,7 @@ def test_soft_limit_on_the_rate():
         progress=lambda *at: seen.append(at),
         max_steps=40,
     )
-    assert seen == [*enumerate(found.history)][1:]  # the first one is where it began
+    assert seen == [*enumerate(found.history)][1:]  # the first entry is the start
     assert 0.5 < float(found.curve.slope[0]) < 0.55
 
 
@@ -129,7 +130,7 @@ def test_criteria_and_their_gradients():
 
 
 class Spun(jaxhamel.System):
-    """A rigid body with a torque in body axes."""
+    """A rigid body driven by a torque in body axes."""
 
     inertia: jax.Array = parameter()
     space = jaxhamel.SO3()
@@ -157,7 +158,7 @@ def spun():
 
 
 def test_gradient_of_the_information_where_errors_are_not_linear(spun):
-    """Orientation errors are logarithms, and each axis has a noise of its own: against central differences."""
+    """The gradient equals central differences for orientation errors by logarithms, with another noise for each axis."""
     torque, along, h = jnp.array([0.7, -0.5, 0.9]), jnp.array([0.3, 0.8, -0.5]), 1e-4
     found = jax.jvp(lambda p: spun.information(Push(p)), (torque,), (along,))[1]
     ahead, behind = (spun.information(Push(torque + s * along)) for s in (h, -h))
@@ -166,7 +167,8 @@ def test_gradient_of_the_information_where_errors_are_not_linear(spun):
 
 
 def test_values_with_the_rates_of_the_motion_are_those_of_the_state(spun):
-    """The accelerometer takes the acceleration from the steps; by itself it solves the equations of motion."""
+    """The accelerometer gets the acceleration from the integrator's steps; alone, it solves the equations of motion.
+    Both agree."""
     model, curve, ts = spun.model, Push(jnp.array([0.7, -0.5, 0.9])), spun.ts
     for counts in (3, jnp.full(len(TS) - 1, 3)):
         motion = states(model, model.coordinates(), curve, spun.start, ts, counts)
@@ -211,7 +213,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(message):
 
 
 def test_what_the_experiment_does_not_determine_has_no_finite_error():
-    """Nothing pushes, so nothing tells the mass; a pseudo-inverse would call it exactly known."""
+    """Without a push the mass is undetermined and its error infinite; a pseudo-inverse would give zero."""
     assert planned().errors(Push(jnp.zeros(1)))["mass"] == np.inf
     assert planned().errors(PUSH)["mass"] < np.inf
 

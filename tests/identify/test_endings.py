@@ -1,4 +1,4 @@
-"""How a fit ends where it cannot go on, and what it refuses: one message that says what to do."""
+"""Fits that cannot go on, and invalid input, each with one message that gives a remedy."""
 
 import functools
 import threading
@@ -18,7 +18,7 @@ START = Pendulum(1.0, 0.6, 0.2)
 
 @functools.cache
 def the_run():
-    """Simulated when a test asks for it: every worker imports this file."""
+    """A cached run, simulated only when a test needs it, since every worker imports this file."""
     return pendulum_run(0)
 
 
@@ -50,7 +50,7 @@ def test_no_time_at_all_returns_the_start(budget):
 
 
 def test_an_interrupted_fit_keeps_what_it_has():
-    # in the stage that weighs only the first part of each segment
+    # interrupts the stage that weighs only the first part of each segment
     estimate = identify.fit(problem(), progress=interrupt_at(14))
     assert estimate.status == "interrupted after 14 iterations: best so far"
     assert not estimate.converged
@@ -75,13 +75,13 @@ def test_an_interrupted_fit_from_many_starts_returns_the_best():
 
     estimate = identify.fit_many(problem(), starts, progress=progress)
     assert estimate.status.startswith("interrupted after")
-    assert len(told) <= 3 + 3  # the others end after the iteration they are in
+    assert len(told) <= 3 + 3  # the other fits finish their current iteration
     assert estimate.others.shape == (3,)
     assert estimate.cost == np.min(estimate.others)
 
 
 def test_the_cost_is_that_of_the_values():
-    """Of a trial that was refused it would be another."""
+    """The reported cost belongs to the returned values and not to a rejected trial."""
     estimate = identify.fit(problem(), max_iterations=20)
     again = identify.fit(problem(system=estimate.system), max_seconds=0)
     assert estimate.cost <= again.cost * (1 + 1e-9)
@@ -100,7 +100,7 @@ def test_motion_that_breaks_down_at_the_start_is_said():
 
 
 def test_a_step_into_motion_that_breaks_down_is_refused():
-    """x'' = a with a thrust that is no number above a = 3: steps there are shortened, and the fit goes on to a = 2."""
+    """The thrust of x'' = a is NaN above a = 3. Steps beyond are shortened, and the fit reaches a = 2."""
 
     class Walled(Particle):
         def force(self, t, q, v, control):
@@ -126,7 +126,7 @@ def test_an_optimiser_that_steps_into_nothing_leaves_what_was_before():
 
 
 def test_a_sensor_that_failed_in_one_run_is_no_matter():
-    """A column without any value, and one without three in a row, whose noise has to be guessed."""
+    """A column may have no value at all, or no three values in a row from which to guess its noise."""
     silent = identify.Run(
         the_run().ts, {"angle": the_run().values["angle"], "rate": np.full(120, np.nan)}
     )

@@ -1,4 +1,5 @@
-"""Stages: a particle that coasts shows its drag, then its thrust is found with this drag; exact data, known answers."""
+"""Fits in stages: a coasting particle determines the drag, then its thrust is found with this drag; exact data, known
+answers."""
 
 import signal
 
@@ -23,7 +24,7 @@ class Coasting(Particle):
 
 
 def place(x0, v0, thrust):
-    """x'' = a − (b/m) x', solved by hand."""
+    """A run with the exact solution of x'' = a − (b/m) x'."""
     rate, final = DRAG / MASS, thrust * MASS / DRAG
     fall = 1 - np.exp(-rate * TS)
     return identify.Run(TS, {"place": x0 + final * TS + (v0 - final) / rate * fall})
@@ -73,7 +74,7 @@ def test_each_stage_starts_from_the_values_before_it(found, tmp_path):
 
 
 def interrupting(stage, iteration):
-    """Ctrl-C, as the system sends it, in an iteration of the given stage."""
+    """Sends SIGINT, as Ctrl-C does, in the given iteration of the given stage."""
 
     def progress(state):
         if state.stage.startswith(f"{stage}: ") and state.iteration == iteration:
@@ -84,7 +85,8 @@ def interrupting(stage, iteration):
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_what_was_found(found, monkeypatch):
-    """In either stage, and between them: the drag is kept, the thrust has its starting value where its stage never began."""
+    """Ctrl-C in either stage or between them keeps the drag found so far; the thrust keeps its start if its stage has
+    not begun."""
     begun = "pushed: interrupted before its first iteration"
     cut = identify.fit_stages(START, STAGES, progress=interrupting("coasting", 4))
     late = identify.fit_stages(START, STAGES, progress=interrupting("pushed", 3))
@@ -101,7 +103,7 @@ def test_ctrl_c_leaves_what_was_found(found, monkeypatch):
 
 
 def interrupted_second(fit):
-    """The second of several fits is interrupted before it has done anything."""
+    """Wraps `fit` so that its second call is interrupted at once."""
     calls = []
 
     def one(*given, **options):
@@ -114,7 +116,7 @@ def interrupted_second(fit):
 
 
 def test_the_seconds_are_shared(found, monkeypatch):
-    """Half for the first of two stages, all that is left for the second; a spent budget leaves a look at each start."""
+    """The first of two stages gets half of the seconds, the second all that remain."""
     given = []
 
     def noted(problem, **options):

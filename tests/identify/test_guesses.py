@@ -1,4 +1,4 @@
-"""Guesses from which a fit starts, against data made by hand."""
+"""Starting guesses of a fit, against data made by hand."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ from jaxhamel.identify._noise import _of_column, estimated
 
 
 def test_noise_of_a_column():
-    """Constant runs have none, whatever their values; a ramp has 1 % of its spread; Gaussian noise has its deviation."""
+    """Constant runs have zero noise; a ramp gets 1 % of its spread; Gaussian noise its standard deviation."""
     assert _of_column([np.full(9, 5.0), np.full(9, -3.0)]) == 0.0
     ramp = np.linspace(-1.0, 1.0, 5)
     np.testing.assert_allclose(_of_column([ramp + 7.0, ramp - 7.0]), 0.01 * np.std(ramp))
@@ -22,7 +22,7 @@ def test_noise_of_a_column():
 
 
 def test_noise_of_residuals():
-    """√(Σ r²/n · N/(N − unknowns)) in units of the noise before, without the entries that are missing."""
+    """√(Σ r²/n · N/(N − unknowns)) times the previous noise, without missing entries."""
     measurement = SimpleNamespace(noise=None, error_size=2)
     problem = SimpleNamespace(measurements=[measurement], model=SimpleNamespace(loss=Squares()))
     residuals = np.array([[3.0, 1.0], [-3.0, 2.0], [3.0, 2.0], [-3.0, 99.0]])

@@ -1,4 +1,4 @@
-"""The pseudo-inertia and its coordinates: bodies made of points, and every coordinate a body."""
+"""The pseudo-inertia and its coordinates: bodies made of mass points; every coordinate vector is a possible body."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ COORDINATES = st.lists(st.floats(-2, 2), min_size=10, max_size=10)
 
 
 def cloud(seed, count=6):
-    """Masses and places of points: mass, centre and inertia by their sums."""
+    """Mass, centre, inertia and pseudo-inertia of mass points, as sums over the points."""
     rng = np.random.default_rng(seed)
     mass, place = rng.uniform(0.1, 1.0, count), rng.normal(size=(count, 3))
     total, centre = mass.sum(), mass @ place / mass.sum()

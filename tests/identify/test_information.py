@@ -1,4 +1,5 @@
-"""Where information is rounding: inverses leave it out, and directions that have no more are said not to be determined."""
+"""Information at rounding level: inverses leave it out, and directions without other information are reported as
+undetermined."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +11,8 @@ from jaxhamel.identify._linearised._information import _schur_term
 
 @pytest.mark.parametrize(("small", "counts"), [(1e-15, False), (1e-11, True)])
 def test_what_is_rounding_is_not_inverted(small, counts):
-    """F_ww = V diag(1, ½, ε) Vᵀ: with ε of the size of rounding F_zw F_ww⁺ F_wz has two terms, else three."""
-    # scaled to a unit diagonal it is as it is: its eigenvectors are those of a circulant matrix
+    """F_ww = V diag(2, 1, 1, ε) Vᵀ: if ε is at rounding level, F_zw F_ww⁺ F_wz has three terms, else four."""
+    # F_ww is circulant with a unit diagonal, so scaling to a unit diagonal changes nothing
     one, alternating = np.ones(4) / 2, np.array([1, -1, 1, -1]) / 2
     pairs = [np.array([1, 0, -1, 0]) / np.sqrt(2), np.array([0, 1, 0, -1]) / np.sqrt(2)]
     vectors, values = np.array([one, *pairs, alternating]), np.array([2.0, 1.0, 1.0, small])
@@ -25,7 +26,7 @@ def test_what_is_rounding_is_not_inverted(small, counts):
 
 @pytest.mark.parametrize(("largest", "loose"), [(1e20, True), (1e16, False)])
 def test_a_direction_below_the_rounding_of_the_information_is_not_determined(largest, loose):
-    """σ = 1/100 by its eigenvalue of 10⁴, which is rounding beside 10²⁰: 10⁻¹³ of it is 10⁷."""
+    """The eigenvalue 10⁴ would give σ = 1/100, but beside 10²⁰ it is below the rounding level of 10⁻¹³ · 10²⁰ = 10⁷."""
     F = np.diag([1e4, largest, largest])
     covariance, flat, moved = flat_directions(F, np.eye(3), np.ones(3), np.ones(3), ["a", "b", "c"])
     assert len(flat) == loose

@@ -1,4 +1,4 @@
-"""A problem that is linear in its unknowns: estimates, standard errors and priors against the normal equations."""
+"""A fit that is linear in its unknowns: estimates, standard errors and priors against the normal equations."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ SIGMA, A = 0.1, 0.7
 
 
 def runs(seed=0):
-    """Two runs of x = x0 + v0 t + a t²/2, uneven times, values missing, noise σ."""
+    """Two runs of x = x0 + v0 t + a t²/2 with uneven times, missing values and noise σ."""
     rng, found = np.random.default_rng(seed), []
     for x0, v0, count in ((0.3, -1.0, 40), (-0.2, 0.5, 25)):
         ts = np.concatenate([[0.0], np.sort(rng.uniform(0.01, 3.0, count - 1))])
@@ -23,7 +23,7 @@ def runs(seed=0):
 
 
 def by_normal_equations(data, prior=None, offset=None):
-    """(a, σ_a) of the linear least squares with unknowns (x0, v0 of each run, offsets, a)."""
+    """(a, σ_a) by linear least squares with the unknowns (x0 and v0 of each run, offsets, a)."""
     rows, right = [], []
     unknowns = 2 * len(data) + (len(data) if offset else 0) + 1
     for i, run in enumerate(data):
@@ -101,7 +101,7 @@ def test_relative_prior_is_one_of_the_logarithm():
 
 
 def test_offset_that_nothing_tells_from_the_start_leaves_the_rest_as_it_is():
-    """x0 and the sensor's offset are seen only as their sum; the acceleration does not mind."""
+    """Only the sum of x0 and the sensor's offset is determined; the estimate of the acceleration is unaffected."""
     with_offset = identify.Coordinate(
         0, name="place", columns=("place",), unit="m", noise=SIGMA, offset=0.5, limit=np.inf
     )
@@ -109,7 +109,9 @@ def test_offset_that_nothing_tells_from_the_start_leaves_the_rest_as_it_is():
     a, error = by_normal_equations(runs(), offset=0.5)
     assert found.values[0] == pytest.approx(a, abs=1e-2 * error)
     assert found.errors[0] == pytest.approx(error, rel=1e-6)
-    np.testing.assert_allclose(found.x.offsets, 0.0, atol=5e-3)  # a hundredth of what is known
+    np.testing.assert_allclose(
+        found.x.offsets, 0.0, atol=5e-3
+    )  # a hundredth of the prior's deviation of 0.5
 
 
 def test_covariance_is_the_scatter_of_estimates(single):
@@ -137,7 +139,7 @@ def test_noise_is_estimated_where_it_is_not_given():
     a, error = by_normal_equations(runs())
     count = found.counts["place"]
     squares = found.rms["place"] ** 2 * count
-    # the unbiased estimate: five unknowns
+    # unbiased estimate of the noise with five unknowns
     assert found.noise[0] == pytest.approx(np.sqrt(squares / (count - 5)), rel=0.02)
     assert found.values[0] == pytest.approx(a, abs=1e-2 * error)
     assert found.errors[0] == pytest.approx(error * found.noise[0] / SIGMA, rel=1e-3)

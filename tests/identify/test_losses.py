@@ -1,4 +1,4 @@
-"""Losses: ρ(0) = 0, ρ′ = ψ, ψ′ = slope, and the closed forms of the sources."""
+"""Losses: ρ(0) = 0, ρ′ = ψ, ψ′ = slope, and the closed forms of the literature."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_a_loss_is_the_integral_of_its_influence(loss):
-    """ρ(r) = ∫₀^r ψ by quadrature, in two parts: Huber's ψ has a corner at k; √(2ρ) is what least squares gets."""
+    """ρ(r) = ∫₀^r ψ by quadrature, split at the corner of Huber's ψ at k. Least squares gets sign(r) √(2ρ)."""
     corner = np.clip(R, -getattr(loss, "k", 1.0), getattr(loss, "k", 1.0))
 
     def integral(a, b):

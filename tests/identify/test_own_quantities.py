@@ -1,7 +1,7 @@
-"""Priors on each run's initial state, weights of rows, correlated residuals, predictions by age: all against linear algebra.
+"""Priors on initial states, weights of rows, correlated residuals and predictions by age, against linear algebra.
 
-The place of a particle with constant acceleration, x = x₀ + v₀ t + a t²/2, is linear in the unknowns, so that every estimate
-and standard error is the solution of normal equations.
+The place of a particle with constant acceleration, x = x₀ + v₀ t + a t²/2, is linear in the unknowns, so every estimate
+and standard error solves normal equations.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ COLUMNS = np.column_stack([np.ones_like(TS), TS, TS**2 / 2])
 
 
 def made_up(seed, start):
-    """A run with a = 1.4 whose errors are alike from one row to the next, so that τ is several samples."""
+    """A run with a = 1.4 and errors correlated from one row to the next, so that τ is several samples."""
     rng = np.random.default_rng(seed)
     error = np.convolve(rng.normal(size=TS.size + 4), np.ones(5) / np.sqrt(5), "valid")
     weights = np.linspace(0.2, 1.5, TS.size)
@@ -38,7 +38,7 @@ def fitted(runs, *parameters, priors=(PRIOR,), **options):
 
 
 def normal_equations(tau):
-    """(x₀, v₀ of both runs, a): the solution, and the covariance with 1/τ of the data's information."""
+    """The solution (x₀ and v₀ of both runs, a), and the covariance if the data's information is divided by τ."""
     data, rows, known = [], [], np.zeros((2, 5))
     for i, run in enumerate(RUNS):
         J = np.zeros((TS.size, 5))
@@ -54,7 +54,7 @@ def normal_equations(tau):
 
 
 def correlation_time(errors):
-    """1 + 2 Σ ρ up to the first negative ρ, by its definition."""
+    """The correlation time 1 + 2 Σ ρ, summed up to the first negative autocorrelation ρ."""
     apart = errors - errors.mean()
     total = 1.0
     for lag in range(1, len(apart)):
@@ -67,7 +67,8 @@ def correlation_time(errors):
 
 @pytest.mark.parametrize("correlated", [False, True])
 def test_priors_weights_and_correlation(correlated):
-    """Cut into three segments; the prior keeps its information when that of correlated data is divided by τ."""
+    """A fit in three segments equals the normal equations. With `correlated`, the data's information is divided by τ,
+    but not the prior's."""
     found = fitted(RUNS, identify.Free("thrust", unit="m/s²"), correlated=correlated)
     x = normal_equations(1.0)[0]
     errors = [
@@ -84,7 +85,7 @@ def test_priors_weights_and_correlation(correlated):
     np.testing.assert_allclose(found.values, x[4:], rtol=1e-6)
     np.testing.assert_allclose(found.errors, [std], rtol=1e-4)
     starts = identify.initial_values(found, PLACE)[:, 0]
-    np.testing.assert_allclose(starts, x[[0, 2]], atol=1e-4)  # 1/400 of the standard errors
+    np.testing.assert_allclose(starts, x[[0, 2]], atol=1e-4)  # small beside the standard errors
     prior = identify.prior_over_runs(found, PLACE)
     np.testing.assert_allclose(prior.mean, [np.mean(starts)], rtol=1e-12)
     np.testing.assert_allclose(prior.std, [abs(starts[1] - starts[0]) / np.sqrt(2)], rtol=1e-12)
@@ -95,7 +96,8 @@ def test_priors_weights_and_correlation(correlated):
 
 
 def test_prediction_with_weights_by_age():
-    """State from the first 1.2 s by weighted least squares, with stamps that come late and a prior; then by simulation."""
+    """The state is estimated from the first 1.2 s by weighted least squares with a prior and a steady clock; from there
+    the motion is simulated."""
     late = TS + 0.03 * (np.arange(TS.size) % 7 == 2)
     run = identify.Run(late, {"place": RUNS[0].values["place"]}, name="late")
     system = Particle(1.0, 1.4)
@@ -168,7 +170,7 @@ def predicted(**options):
 
 
 def test_correlated_errors_widen_the_standard_errors():
-    """AR(1) noise with coefficient a: τ = (1 + a) / (1 − a); white noise: 1. A missing value changes little."""
+    """τ = (1 + a) / (1 − a) for AR(1) noise with coefficient a, and 1 for white noise. Missing values change it little."""
     rng = np.random.default_rng(0)
     white = rng.normal(size=6_000)
     red = np.zeros_like(white)

@@ -1,4 +1,4 @@
-"""A pendulum with friction: what its motion determines, in words; robust losses; predictions; messages."""
+"""A pendulum with friction: statements about undetermined parameters, robust losses, predictions, error messages."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -104,7 +104,7 @@ def test_prediction_uses_only_the_first_moments(estimate):
     found = identify.predict(estimate.system, measurements, unseen, seconds=1.0)
     assert found.rms["angle"] < 0.03
     assert bool(found.trajectory.succeeded)
-    # another end of the run changes nothing of the state at its start
+    # values after 1 s do not change the estimated initial state
     later = np.where(unseen.ts[:, None] > 1.0, 0.0, unseen.values["angle"])
     other = identify.predict(
         estimate.system, measurements, identify.Run(unseen.ts, {"angle": later}), seconds=1.0
@@ -197,7 +197,8 @@ def test_other_bad_arguments():
 
 @pytest.mark.parametrize(("dt", "right"), [(None, True), (1.0, False)])
 def test_steps_are_halved_until_their_error_is_small(dt, right):
-    """Nearly exact data: one step from each time to the next is seen in the estimate, smaller ones are not."""
+    """With nearly exact data, one integration step between neighbouring times would bias the estimate, so steps are
+    halved; a fixed `dt` of 1 s does bias it."""
     exact = identify.Coordinate(0, name="angle", columns=("angle",), noise=1e-6)
     runs = [pendulum_run(0, noise=1e-6), pendulum_run(1, start=0.6, noise=1e-6)]
     found = identify.fit(identify.Problem(START, parameters(), [exact], runs, segments=6, dt=dt))

@@ -28,7 +28,8 @@ def found(estimate):
 
 
 def test_is_the_normal_distribution_of_least_squares(estimate, found):
-    """Mean and standard deviation of a in x = x₀ + v₀ t + a t²/2, the start unknown; many draws, so few per cent."""
+    """Mean and standard deviation of a in x = x₀ + v₀ t + a t²/2 with unknown start, within the sampling error of the
+    draws."""
     place = estimate.problem.runs[0].values["place"][:, 0]
     columns = np.column_stack([np.ones_like(TS), TS, TS**2 / 2])
     mean = np.linalg.lstsq(columns, place, rcond=None)[0][2]
@@ -44,7 +45,7 @@ def test_is_the_normal_distribution_of_least_squares(estimate, found):
 
 
 def test_widths_of_starts_offsets_and_parameter():
-    """Standard deviations by which the chains scale (x₀, v₀) of both runs, the sensor's offset in each, and a."""
+    """The chains scale (x₀, v₀) of both runs, the sensor's offsets and a by their standard deviations."""
     from jaxhamel.identify._posterior import _Target
 
     rng = np.random.default_rng(5)
@@ -63,7 +64,7 @@ def test_widths_of_starts_offsets_and_parameter():
 
 
 def test_other_numbers_compile_nothing_again(estimate, found):
-    """Same shapes, other data and key: the chains' program is there."""
+    """With other data and another key of the same shapes, the chains' program is not compiled again."""
     from jaxhamel.identify._posterior import _chains
 
     before = compilations(_chains)
@@ -75,7 +76,7 @@ def test_other_numbers_compile_nothing_again(estimate, found):
     assert compilations(_chains) == before
     assert again.mean[0] == pytest.approx(
         found.mean[0], abs=0.05
-    )  # the start moves, not the thrust
+    )  # the shift of the data changes the start and not the thrust
 
 
 def test_messages(estimate):

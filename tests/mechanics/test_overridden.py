@@ -77,7 +77,7 @@ def test_a_simulation_slows_down():
 
 
 class Turning(systems.FreeRigidBody):
-    """The base class that the classes below override."""
+    """A subclass of a named system that overrides nothing."""
 
 
 class Drag:

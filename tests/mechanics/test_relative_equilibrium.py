@@ -216,7 +216,7 @@ def test_single_precision_beside_double():
 
 
 def test_free_components():
-    """If only the second coordinate is free, the bead's angle stays, and the residual does not vanish."""
+    """If only the second component, the velocity, is free, the bead's angle stays and the residual does not vanish."""
     with pytest.raises(
         RuntimeError, match=r"no relative equilibrium was found in 50 steps.*residual"
     ):
@@ -235,7 +235,7 @@ class Shaken(Hoop):
 
 
 def test_mask_of_free_components():
-    """Mask entries multiply the steps, so only 0 and 1 are accepted."""
+    """The mask multiplies the steps, so its entries are only 0 and 1."""
     n = tangent_size(TOP)
     np.testing.assert_array_equal(free_mask(TOP, None, float), np.ones(n))
     np.testing.assert_array_equal(free_mask(TOP, [0, n - 1], float), np.eye(n)[0] + np.eye(n)[-1])

@@ -1,4 +1,4 @@
-"""Rolling balls for the tests, each made twice: for the package and for the NumPy reference."""
+"""Rolling balls for the tests, each built for the package and for the NumPy reference."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tests.systems.motion import inertias, unit_pairs, unit_quaternions
 
 
 def plane_parameters(rng, batch, n, size_shape=()):
-    """size, normal, zero, centre of n plane rails in each of a batch."""
+    """Size, normal, zero direction and centre of n plane rails, for each ball of a batch."""
     size = rng.uniform(0.2, 0.9, size=(batch, n, *size_shape))
     return size, *unit_pairs(rng, batch, n), 0.2 * rng.normal(size=(batch, n, 3))
 
@@ -67,7 +67,7 @@ RAILS = {
 
 
 def random_balls(rng, batch, n, kind, principal, pushed):
-    """A batch of random balls: parameters, rails' parameters, waves of the masses, states."""
+    """A batch of random balls: parameters, rails' parameters, motions of the masses, states."""
     tensor = inertias(rng, batch)
     ball = {
         "radius": rng.uniform(0.5, 1.5, batch),
@@ -93,7 +93,7 @@ def random_balls(rng, batch, n, kind, principal, pushed):
 
 
 def reference_of(ball, rail_parameters, waves, kind):
-    """The same for the reference: its ball, and t -> (χ, χ̇, χ̈)."""
+    """The reference's ball and t -> (χ, χ̇, χ̈), from the same parameters."""
     inertia = np.asarray(ball["shell_inertia"])
     if ball["radius"].ndim + 1 == inertia.ndim:
         inertia = inertia[..., :, None] * np.eye(3)

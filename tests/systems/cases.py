@@ -1,4 +1,4 @@
-"""One case for every named system: parameters that are nowhere special, a control, what has to be positive."""
+"""One case for each named system: generic parameters, a control, and the parameters that must be positive."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Case:
 
 
 def _waves(middle, t):
-    """Angles that swing about `middle`."""
+    """Angles that oscillate about `middle`."""
     return middle + 0.4 * jnp.sin(2.0 * t + jnp.arange(middle.size, dtype=middle.dtype))
 
 
@@ -67,7 +67,7 @@ def _flat_rails():
 
 
 def _on_the_ground(system):
-    """Leaning, turning, the contact point at (0.1, −0.2)."""
+    """A leaning and turned configuration with the contact point at (0.1, −0.2)."""
     q = system.configuration(jnp.asarray(TURNED), jnp.array([0.1, -0.2]))
     return q, jnp.array([0.4, 0.9, 3.0])
 

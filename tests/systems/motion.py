@@ -1,7 +1,7 @@
-"""What the tests of systems share: motion to high accuracy, and random parameters.
+"""Helpers for the tests of systems: motions to high accuracy, and random parameters.
 
-The integrator is the tests' own: a system's tests must not fail for a fault of `simulate`, and only
-the right-hand side has to be compiled.
+The integrator belongs to the tests, so that a fault of `simulate` makes no test of a system fail, and only the
+right-hand side is compiled.
 """
 
 import equinox as eqx
@@ -16,7 +16,7 @@ from tests.reference.integrator import STAGES, table
 
 @eqx.filter_jit
 def states(system, q0, u0, ts, control=None, steps=100):
-    """(q, u) at the times ts, `steps` steps of order 8 from each to the next."""
+    """(q, u) at the times ts, with `steps` steps of order 8 between neighbouring times."""
     state, unravel = ravel_pytree((q0, u0))
     control = as_control(control)
 
@@ -33,7 +33,7 @@ def states(system, q0, u0, ts, control=None, steps=100):
 
 
 def _step(rate, t, x, h):
-    """One step of Dormand and Prince's method of order 8; the loop leaves one body to compile."""
+    """One step of Dormand and Prince's method of order 8. The loop over stages compiles a single body."""
     a, b, c = (jnp.asarray(entries) for entries in (table.A[:STAGES, :STAGES], table.B, table.C))
 
     def stage(i, slopes):

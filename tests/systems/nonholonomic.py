@@ -1,4 +1,4 @@
-"""What the tests of nonholonomic systems share: every route at random states, derivatives two ways."""
+"""Helpers for the tests of nonholonomic systems: all routes at random states, derivatives by two modes."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def assert_routes_agree(system, q, u, control=None, value=None):
 
 
 def assert_parameter_gradients_agree(system, q, u, control=None):
-    """∂(w·u̇)/∂parameters, reverse and forward, and forward of the closed form."""
+    """Checks ∂(w·u̇)/∂parameters in reverse and forward mode, and forward for the closed form."""
     parameters, rebuild = ravel_pytree(system)
     q, u = jax.tree.map(jnp.asarray, (q, u))
     weights = 1.0 + jnp.arange(u.size, dtype=u.dtype)

@@ -1,4 +1,4 @@
-"""Appendices B and C of Putkaradze and Rogers 2018 as printed, in NumPy: every step, and what the systems make of them."""
+"""Appendices B and C of Putkaradze and Rogers 2018 as printed, in NumPy, at the accelerations of the package."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def x(*vectors):
 
 @pytest.fixture(scope="module")
 def ball():
-    """What the equations need: m_i, χ_i and their rates (i = 0 the shell), I, Ω, Ω̇ of the package, Γ, Γ̃, r, g."""
+    """Quantities in the equations: m_i, χ_i and their rates (i = 0 is the shell), I, Ω, the package's Ω̇, Γ, Γ̃, r, g."""
     rng = np.random.default_rng(8)
     parameters, rails, waves, state = random_balls(rng, 1, 3, "circular", False, True)
     alone = lambda tree: jax.tree.map(lambda a: jnp.asarray(a[0]), tree)
@@ -55,7 +55,7 @@ def ball():
 
 
 def first_form(i, b, s):
-    """The braces of (B.1)."""
+    """The terms in braces of (B.1)."""
     chi, v, a, W, G, r = b["chi"][i], b["chi1"][i], b["chi2"][i], b["W"], b["G"], b["r"]
     rolling = r * x(G, W)
     return (
@@ -68,14 +68,14 @@ def first_form(i, b, s):
 
 
 def second_form(i, b, s):
-    """The braces of (B.5)."""
+    """The terms in braces of (B.5)."""
     v, a, W, G = b["chi1"][i], b["chi2"][i], b["W"], b["G"]
     moving = x(b["W1"], s) + x(W, b["r"] * x(G, W)) + a
     return b["g"] * x(s, G) + 2 * x(s, W, v) + x(s, moving) + x(W, s, W, s)
 
 
 def last_form(i, b, s):
-    """The braces of (B.8)."""
+    """The terms in braces of (B.8)."""
     chi, v, a, W = b["chi"][i], b["chi1"][i], b["chi2"][i], b["W"]
     return x(s, b["g"] * b["G"] + x(b["W1"], s) + x(W, x(W, chi) + 2 * v) + a)
 

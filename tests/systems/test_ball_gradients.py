@@ -1,7 +1,6 @@
-"""Derivatives of the ball's final state with respect to every parameter, against a complex step.
+"""Derivatives of the ball's final state by each parameter, against complex steps.
 
-The complex step goes through another right-hand side (reference_ball) and another integrator:
-nothing is shared with the package, and nothing is lost to cancellation.
+Complex steps use another right-hand side (reference_ball) and another integrator, and have no cancellation errors.
 """
 
 import equinox as eqx
@@ -32,7 +31,7 @@ class Waves(eqx.Module):
 
 
 def problem(kind, n, principal):
-    """All that the final state depends on; `attitude` turns the initial quaternion."""
+    """All parameters of the final state; `attitude` rotates the initial quaternion."""
     batch = random_balls(np.random.default_rng(1), 1, n, kind, principal, pushed=True)
     ball, rails, waves, (quaternion, position, omega) = jax.tree.map(lambda x: x[0], batch)
     start = {"attitude": np.zeros(3), "position": position, "omega": omega}
@@ -51,12 +50,12 @@ def package_value(kind, quaternion, parameters):
 
 
 def reference_value(kind, quaternion, parameters):
-    """The same, of parameters with one leading axis."""
+    """The reference's value for parameters with one leading axis."""
     ball, motion = reference_of(parameters["ball"], parameters["rails"], parameters["waves"], kind)
     inertia = ball.shell_inertia
     ball.shell_inertia = (
         inertia + np.swapaxes(inertia, -1, -2)
-    ) / 2  # all that kinetic energy sees
+    ) / 2  # kinetic energy depends only on the symmetric part
     start = parameters["start"]
     turned = quaternion + rb.quaternion_rate(
         quaternion + 0 * start["attitude"][:, :1], start["attitude"]
@@ -81,7 +80,7 @@ def reference_gradient(kind, quaternion, parameters):
 
 
 def assert_same(got, wanted):
-    """Every leaf to 1e-7 of its largest entry."""
+    """Checks each leaf to 1e-7 of its largest entry."""
     pairs = zip(jax.tree.leaves_with_path(got), jax.tree.leaves(wanted), strict=True)
     for (path, leaf), want in pairs:
         name = jax.tree_util.keystr(path)

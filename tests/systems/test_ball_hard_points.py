@@ -1,6 +1,6 @@
-"""Derivatives of the ball's Ω̇ where they are hard to get right, against complex steps through the NumPy reference.
+"""Derivatives of the ball's Ω̇ at difficult points, against complex steps through the NumPy reference.
 
-First derivatives by a complex step are exact to rounding; second ones are Richardson's differences of these.
+First derivatives by a complex step are exact to rounding; second ones are Richardson's extrapolations of these.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ POINTS = ("identity", "half a turn", "at rest", "zero mass", "coincident masses"
 
 
 def hard(kind, n):
-    """A batch of balls, one for each point, or one ball at the identity; the times."""
+    """A batch of balls, one per point, or one ball at the identity; and the times."""
     size = len(POINTS) if n and kind == "circular" else 1
     ball, rails, waves, (q, _, omega) = random_balls(
         np.random.default_rng(3), size, n, kind, principal=True, pushed=False
@@ -37,7 +37,7 @@ def hard(kind, n):
 
 
 def moved(x, ball, waves, omega):
-    """The parameters changed by x: gravity, Ω, the amplitude of all masses, (attitude,) masses."""
+    """Parameters changed by x: gravity, Ω, the amplitude of all masses, (attitude,) masses."""
     offset, amplitude, frequency, phase = waves
     changed = {"gravity": ball["gravity"] + x[..., 0], "masses": ball["masses"] + x[..., FIXED:]}
     return ball | changed, (offset, amplitude + x[..., 4:5], frequency, phase), omega + x[..., 1:4]
@@ -62,7 +62,7 @@ def derivatives(kind, v, points):
 
 
 def reference_gradient(kind, point, x):
-    """By a complex step; the time is part of the phase."""
+    """The gradient by complex steps; the time is part of the phase."""
 
     def value(xs):
         ball, rails, waves, q, omega, t = jax.tree.map(
@@ -91,5 +91,5 @@ def test_derivatives_at_hard_points(kind, n):
 
 
 def close(got, wanted, tolerance):
-    """To `tolerance` of the largest entry."""
+    """Compares to `tolerance` of the largest entry."""
     np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * np.max(np.abs(wanted)))

@@ -1,4 +1,4 @@
-"""The rolling ball in motion: the regression trajectory, its contact forces, what it keeps."""
+"""The rolling ball in motion: the regression trajectory, its contact forces, conserved quantities."""
 
 import equinox as eqx
 import jax
@@ -24,7 +24,7 @@ def two_waves(t):
 
 @pytest.fixture(scope="module")
 def run():
-    """The regression trajectory every 10 ms."""
+    """The regression trajectory, every 10 ms."""
     ts = jnp.linspace(0.0, 5.0, 501)
     return ts, *states(two_mass_ball(), START, jnp.zeros(3), ts, two_waves, jnp.asarray(1))
 
@@ -42,9 +42,9 @@ def test_regression_trajectory(run, t):
 
 
 class CountedWaves(eqx.Module):
-    """The motion of the masses, with its numbers as leaves; says how often it is traced for compilation.
+    """The motion of the masses, with its numbers as leaves. It counts its traces for compilation.
 
-    The boundary's look at the control's values, at a number or under vmap alone, compiles nothing and does not count.
+    Checks of the control's values, at a number or under `vmap` alone, compile nothing and are not counted.
     """
 
     frequency: jax.Array
@@ -113,7 +113,7 @@ def empty(inertia, mass=1.0, com=(0.0, 0.0, 0.0)):
 
 @pytest.mark.parametrize("t", CHAPLYGIN_SPHERE)
 def test_chaplygin_sphere(t):
-    """I = (1, 2, 3), centred: K = Λ [I Ω + m r² (Ω − Γ Γ·Ω)] and the energy stay."""
+    """For I = (1, 2, 3) and a central centre of mass, K = Λ [I Ω + m r² (Ω − Γ Γ·Ω)] and the energy are conserved."""
     quaternion, omega, position = CHAPLYGIN_SPHERE[t]
     ball, start = empty([1.0, 2, 3]), jnp.array([0.7, 0.2, -0.5])
     q, u = end_state(ball, START, start, t, steps=int(40 * t))
@@ -124,7 +124,7 @@ def test_chaplygin_sphere(t):
     body = np.array([1.0, 2, 3]) * u + u - gamma * (gamma @ u)
     kept = rotation(np.asarray(q[0])) @ body
     np.testing.assert_allclose(kept, [1.4, 0.6, -1.5], rtol=0, atol=1e-11)
-    # The potential of the centre at its height is a constant of the Lagrangian, not of 0.925.
+    # 0.925 is the kinetic energy, without the constant potential of the centre's height.
     rise = energy(ball, t, q, u) - energy(ball, t, q, jnp.zeros(3))
     np.testing.assert_allclose(rise, 0.925, rtol=1e-12)
 
@@ -142,4 +142,4 @@ def test_energy_stays_where_the_masses_stand_still():
     first = energy(ball, 0.0, START, start, angle)
     q, u = end_state(ball, START, start, 5.0, angle, steps=400)
     np.testing.assert_allclose(energy(ball, 5.0, q, u, angle), first, rtol=1e-12)
-    assert abs(energy(ball, 5.0, q, jnp.zeros(3), angle) - first) > 0.1  # it does move
+    assert abs(energy(ball, 5.0, q, jnp.zeros(3), angle) - first) > 0.1  # the state does move

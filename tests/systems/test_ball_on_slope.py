@@ -1,4 +1,4 @@
-"""A ball on inclined ground: the solid sphere of every textbook, two routes to the equations, energy, level ground."""
+"""A ball on inclined ground: the textbook's solid sphere, two routes to the equations, energy, level ground."""
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ def test_a_solid_sphere_rolls_downhill():
 
 
 def tilted(slope):
-    """Numbers of a ball with two masses on a slope: Ω̇ by two routes and by (B.8), and dE/dt with masses at rest."""
+    """For a ball with two masses on a slope: Ω̇ by two routes and by (B.8), and dE/dt with the masses at rest."""
     ball, q, u = two_mass_ball(slope=slope), (jnp.asarray(Q[0]), jnp.asarray(Q[1])), OMEGA
     moving, still = lambda t: jnp.stack([jnp.sin(t), 2.0 + t * t]), Constant(jnp.array([0.3, -1.0]))
     q = ball.space.normalise(q)
@@ -48,7 +48,8 @@ def tilted(slope):
 
 
 def test_routes_agree_and_energy_stays():
-    """(B.8) with Λᵀe and the Lagrangian with the height e·r are written apart; level ground is that without a slope."""
+    """(B.8) with Λᵀe agrees with the Lagrangian with the height e·r, both written independently; a zero slope gives the
+    ball on level ground."""
     run = jax.jit(jax.vmap(tilted))
     found, exact, power = run(jnp.array([[0.2, -0.4], [0.0, 0.0], [-1.0, 3.0]]))
     np.testing.assert_allclose(found, jnp.broadcast_to(exact[:, None], found.shape), atol=1e-11)

@@ -68,7 +68,7 @@ def test_all_routes_equal_closed_form_and_reference(n, kind, principal, pushed):
 
 @pytest.fixture
 def at():
-    """t, q, u and the control of the two-mass ball in the middle of a motion."""
+    """Time, q, u and the control of the two-mass ball in the middle of a motion."""
     rng = np.random.default_rng(5)
     q = rng.normal(size=4)
     position, omega = jnp.array([0.3, -0.2]), jnp.array([0.4, -0.7, 1.1])
@@ -112,7 +112,7 @@ def test_a_mass_of_zero_is_no_mass(at):
 
 
 def test_a_mass_at_rest_is_part_of_the_shell(at):
-    """Shell and frozen masses together are one rigid ball: its mass, centre and inertia say all."""
+    """Shell and masses at rest are one rigid ball with their total mass, centre and inertia."""
     t, q, omega, _ = at
     angle = jnp.array([0.4, -1.3])
     ball = two_mass_ball()
@@ -132,7 +132,7 @@ def test_a_mass_at_rest_is_part_of_the_shell(at):
 
 
 def test_power_of_the_masses(at):
-    """dE/dt = Σ θ̇_i ζ_i′ · (force of the ball on mass i) + F_e · ż, E = T + V of all."""
+    """dE/dt = Σ θ̇_i ζ_i′ · (force of the ball on mass i) + F_e · ż, with E = T + V of all parts."""
     t, q, omega, control = at
     ball = two_mass_ball(external_force=[0.7, -0.4, 0.3])
     moving = lambda t: ball.mass_positions(t, control)
@@ -182,7 +182,8 @@ def test_contact_summary(at):
 
 
 def test_a_ball_that_leaves_the_ground_does_not_roll():
-    """A weight above the centre, spun about the y axis: N = m (g − ρ ω²), and where N ≤ 0 no friction coefficient does."""
+    """With a weight above the centre and a spin about the y axis, N = m (g − ρ ω²); where N ≤ 0, no friction
+    coefficient is large enough."""
     ball = RollingBall(1.0, 2.0, [0.5, 0.6, 0.7], [0.0, 0.0, 0.4], [], None, 9.81)
     q = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
 
@@ -207,7 +208,8 @@ def test_a_ball_that_leaves_the_ground_does_not_roll():
 
 
 def test_friction_needed_at_its_edges():
-    """Forces upward and none: no sliding; N = 0 and N < 0: no coefficient; derivatives finite at all of them."""
+    """Forces upward and zero need no friction; for N = 0 and N < 0 no coefficient is enough; the derivatives are finite
+    in all cases."""
     force = jnp.array(
         [[3.0, -4.0, 2.0], [0.0, 0.0, 2.0], [3, 4, 0], [0, 0, 0], [3, 4, -2], [0, 0, -2]]
     )
@@ -218,7 +220,7 @@ def test_friction_needed_at_its_edges():
 
 
 class CountingRails(eqx.Module):
-    """Rails that say how often they are traced."""
+    """Rails that count how often they are traced."""
 
     radius: jax.Array
     calls: list = eqx.field(static=True)
@@ -230,7 +232,7 @@ class CountingRails(eqx.Module):
 
 
 def test_new_values_compile_nothing(at):
-    """Parameters of any origin: lists, integers, NumPy, JAX."""
+    """Parameters may be lists, integers, NumPy or JAX arrays; new values compile nothing."""
     t, q, omega, _ = at
     calls = []
     angle = jnp.array([0.1, 0.2])

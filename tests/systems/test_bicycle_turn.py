@@ -15,13 +15,14 @@ CAPSIZE = 6.02426201538837
 
 @jax.jit
 def rates(x):
-    """(φ̈, δ̈, θ̈_R) of x = (φ, δ, φ̇, δ̇, θ̇_R) by the multiplier route: no position, heading or turn of a wheel matters."""
+    """(φ̈, δ̈, θ̈_R) as a function of x = (φ, δ, φ̇, δ̇, θ̇_R) by the multiplier route. Position, heading and wheel
+    angles have no effect."""
     q = BICYCLE.configuration(x[0], x[1])
     return ROUTES["multipliers"](BICYCLE, jnp.zeros(()), q, x[2:], None)
 
 
 def steady(lean, steer, spin):
-    """(φ, δ, 0, 0, θ̇_R) without acceleration, by Newton's method on (δ, θ̇_R)."""
+    """The steady state (φ, δ, 0, 0, θ̇_R) for a given lean φ, by Newton's method on (δ, θ̇_R)."""
     state = lambda y: np.array([lean, y[0], 0.0, 0.0, y[1]])
     residual = lambda y: np.asarray(rates(state(y)))[:2]
     y = np.array([steer, spin])
@@ -35,7 +36,7 @@ def steady(lean, steer, spin):
 
 @pytest.fixture(scope="module")
 def turn():
-    """A lean of 0.3 rad, by way of smaller ones."""
+    """The steady turn with a lean of 0.3 rad, reached through smaller leans."""
     x = steady(0.02, 0.006, 20.0)
     for lean in (0.05, 0.1, 0.2, 0.3):
         x = steady(lean, x[1] * lean / x[0], x[4])
@@ -43,7 +44,8 @@ def turn():
 
 
 def test_turns_begin_where_the_straight_motion_capsizes():
-    """At a lean ε the speed is v_c + O(ε²): extrapolated from two leans to O(ε⁴)."""
+    """The speed of a turn with a small lean ε is v_c + O(ε²); extrapolation from two leans gives the capsize speed v_c
+    up to O(ε⁴)."""
     speeds = [
         steady(lean, 0.29 * lean, 20.0)[4] * float(BICYCLE.rear_radius) for lean in (0.01, 0.02)
     ]
@@ -51,7 +53,7 @@ def test_turns_begin_where_the_straight_motion_capsizes():
 
 
 def test_eigenvalues_of_a_turn(turn):
-    """Of (φ, δ, u): the last rows of `linearise` along the states of the turn, and differences of the other route."""
+    """The matrix for (φ, δ, u) from the last rows of `linearise` equals differences of the multiplier route."""
     q, u = BICYCLE.configuration(turn[0], turn[1]), jnp.asarray(turn[2:])
     A = linearise(BICYCLE, 0.0, q, u).A
     columns = []
@@ -63,4 +65,4 @@ def test_eigenvalues_of_a_turn(turn):
     wanted = [(4 * central(e, 5e-5) - central(e, 1e-4)) / 3 for e in np.eye(5)]
     np.testing.assert_allclose(slopes, np.stack(wanted, axis=1), rtol=1e-7, atol=1e-6)
     eigenvalues = np.linalg.eigvals(np.vstack([np.eye(5)[2:4], slopes]))
-    assert np.sum(np.abs(eigenvalues) < 1e-6) == 1  # along the turns at other speeds
+    assert np.sum(np.abs(eigenvalues) < 1e-6) == 1  # in the direction of turns at other speeds

@@ -1,4 +1,4 @@
-"""Free rigid body, heavy top, Suslov: published numbers, closed forms, invariants, all routes."""
+"""Free rigid body, heavy top and Suslov's problem: published numbers, closed forms, invariants, all routes."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ IDENTITY = jnp.array([1.0, 0, 0, 0])
 
 
 def turned(tilt):
-    """The quaternion of a turn by `tilt` about e_1."""
+    """The quaternion of a rotation by `tilt` about e_1."""
     return jnp.array([jnp.cos(tilt / 2), jnp.sin(tilt / 2), 0.0, 0.0])
 
 
@@ -51,7 +51,7 @@ def test_top_published_spatial_velocity(top):
     np.testing.assert_allclose((rotation(np.asarray(q)) @ omega)[1], 149.8473939540758, rtol=1e-12)
 
 
-# converged: t: quaternion, centre of mass in space
+# converged states: time: (quaternion, centre of mass in space)
 TOP = {
     0.2: (
         (-0.7082791529743, 0.4387810881266, 0.5457283961454, 0.0893997528240),
@@ -99,7 +99,7 @@ def test_top_after_two_seconds(spinning):
 
 
 def test_top_invariants(top):
-    """Energy and vertical angular momentum; Ω_y too, for this is Lagrange's top."""
+    """Energy and vertical angular momentum are conserved, and so is Ω_y, since the top is symmetric (Lagrange's top)."""
     q, omega = states(top, IDENTITY, SPIN, jnp.linspace(0.0, 1.0, 11), steps=120)
     kept = jax.vmap(lambda q, u: top.invariants(0.0, q, u, None))(q, omega)
     np.testing.assert_allclose(kept["energy"], 5435.696790865547, rtol=1e-11)
@@ -130,7 +130,7 @@ def test_simo_wong_top():
 
 
 def test_steady_precession():
-    """A cone with the spin C ω_s = m g l/ω_p + (A − C) ω_p cos β keeps its tilt."""
+    """A cone with the spin C ω_s = m g l/ω_p + (A − C) ω_p cos β keeps its lean."""
     tall, base = 0.1, 0.05
     mass = 2700 * np.pi * base**2 * tall / 3
     pivot = 3 / 80 * mass * (4 * base**2 + tall**2) + mass * (0.75 * tall) ** 2
@@ -206,7 +206,7 @@ SUSLOV = np.array([[1, 0, 0.3], [0, 2.0, 0], [0.3, 0, 1.5]])
 
 
 def test_suslov_exact_solution():
-    """I_11 = 1, I_22 = 2, I_13 = 0.3: tanh and sech."""
+    """For I_11 = 1, I_22 = 2, I_13 = 0.3 the solution is in tanh and sech."""
     body, start = Suslov(SUSLOV, [0, 0, 1]), jnp.array([0.5, 0.2])
     _, omega = end_state(body, IDENTITY, start, 5.0)
     np.testing.assert_allclose(omega, [0.3310492170565, 0.3319686851845], rtol=0, atol=1e-12)
@@ -229,7 +229,7 @@ def turning_rate(t):
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("moving", [False, True])
 def test_suslov_rate_and_multiplier(rng, route, moving):
-    """(A.38) and the multiplier (A.37), with ξ at rest and moving."""
+    """(A.38) and the multiplier (A.37), with constant and with moving ξ."""
     inertia = inertias(rng)
     t = 0.7
     xi = np.asarray(turning(t)) if moving else np.array([0.3, -0.5, -0.4])

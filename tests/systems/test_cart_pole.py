@@ -1,4 +1,4 @@
-"""The cart with a pole: half a swing without force takes the time of a quadrature."""
+"""The cart with a pole: without force, half a swing takes the time given by a quadrature."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,5 +20,5 @@ def test_half_a_swing_takes_the_time_of_the_quadrature():
     )
     np.testing.assert_allclose(q[1:, 1], [0.0, -widest], atol=1e-10)
     np.testing.assert_allclose(u[2], 0.0, atol=1e-9)
-    centre = q[:, 0] + m2 / (m1 + m2) * length * np.sin(q[:, 1])  # of mass, at rest
+    centre = q[:, 0] + m2 / (m1 + m2) * length * np.sin(q[:, 1])  # the centre of mass stays at rest
     np.testing.assert_allclose(centre, centre[0], rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The actuated disk: closed form, reference and Lagrangian agree; energy, small oscillation."""
+"""The actuated disk: closed form, reference and Lagrangian agree; energy; small oscillations."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ STATES, MASSES, TIME = 300, 3, 0.37
 
 @pytest.fixture(scope="module")
 def disks():
-    """Random disks, circular rails in any plane: parameters, rails, waves of the masses, states."""
+    """Random disks with circular rails in any plane: parameters, rails, motions of the masses, states."""
     rng = np.random.default_rng(11)
     each = (STATES, MASSES)
     disk = {
@@ -129,7 +129,7 @@ def test_energy_is_reported_as_invariant_only_where_it_is_one(disk):
 
 
 def test_a_pushed_disk_keeps_energy_and_work():
-    """A constant force has the potential −F z_1."""
+    """Energy with the potential −F z_1 of a constant force is conserved."""
     disk = ActuatedDisk(1.0, 4.0, 1.0, [0.1, 0, -0.2], external_force=3.0)
     start, u = (jnp.array([0.3]), jnp.array([0.0])), jnp.array([0.0])
     q, end = end_state(disk, start, u, 2.0, steps=200)

@@ -36,7 +36,7 @@ def rng():
 
 
 def pendulum_parameters(rng, n=N):
-    """A shell and n pendula, nothing on any axis of symmetry."""
+    """A shell and n pendula, none of them on an axis of symmetry."""
     return {
         "radius": 0.7,
         "shell_mass": 1.3,
@@ -52,7 +52,7 @@ def pendulum_parameters(rng, n=N):
 
 
 def rotor_parameters(rng, n=N):
-    """The same ball twice: as a shell with rotors on their axes, and as one body with n rotors."""
+    """The same ball in two descriptions: a shell with rotors on their axes, and one body with n rotors."""
     parts = pendulum_parameters(rng, n)
     axial, across = rng.uniform(0.2, 0.4, n), rng.uniform(0.3, 0.5, n)
     axes = parts["axes"]
@@ -88,7 +88,7 @@ def one(at, i):
 
 
 def assert_every_route_is_the_hinged_model(system, parts, at, torques):
-    """Every route, the closed form and the force of the ground are those of free bodies on hinges."""
+    """Each route, the closed form and the ground's force equal those of free bodies with hinges."""
 
     @of_each
     def of_system(q, u):
@@ -122,7 +122,7 @@ def test_pendula_gradients(rng):
 
 
 def point_pendula(rng):
-    """Two point masses on arms across their axes, and the rails they ride on."""
+    """Two point masses on arms perpendicular to their axes, and the circular rails that they follow."""
     axis, across = unit_pairs(rng, N)
     length = np.array([0.3, 0.45])
     parts = pendulum_parameters(rng) | {
@@ -162,7 +162,7 @@ def test_point_pendula_that_follow_angles_are_masses_on_circles(rng):
 
 
 def test_held_pendula_are_frozen_masses(rng):
-    """With θ̇ = θ̈ = 0 the pendula are masses at rest, their own inertias part of the shell's."""
+    """With θ̇ = θ̈ = 0 the pendula are masses at rest, with their own inertias added to the shell's."""
     parts = pendulum_parameters(rng)
     system, (q, u) = RollingPendulumBall(**parts), one(random_states(rng), 1)
     u = u.at[3:].set(0.0)
@@ -186,7 +186,7 @@ def test_held_pendula_are_frozen_masses(rng):
 
 
 def test_small_swings_of_a_free_pendulum():
-    """ω² = (g/l) A/(A − m), A = M + I/r² + m: the ball gives way to the pendulum in it."""
+    """ω² = (g/l) A/(A − m), A = M + I/r² + m, since the ball recoils."""
     r, shell, inertia, m, length = 0.5, 2.0, 0.3, 0.7, 0.35
     ball = RollingPendulumBall(
         r,
@@ -223,7 +223,7 @@ TIMES = jnp.array([0.0, 0.5, 1.0])
 
 
 def test_pendula_keep_their_energy(rng):
-    """E − τ·θ with constant torques, E without torques; by `simulate`."""
+    """`simulate` conserves E − τ·θ with constant torques and E without torques."""
     system, (q, u) = RollingPendulumBall(**pendulum_parameters(rng)), one(random_states(rng), 3)
     for torques in (jnp.zeros(N), jnp.array([0.8, -1.3])):
         found = simulate(system, q, u, TIMES, torques, rtol=1e-11, atol=1e-13)
@@ -271,19 +271,19 @@ def centred(rng):
 
 
 def driven(system, q, u, size):
-    """The path with torques of the given size."""
+    """The path under torques of the given size."""
     return states(system, q, u, TIMES, Shaking(jnp.asarray(size)), steps=40)
 
 
 def test_torques_cannot_change_the_momentum_about_the_contact(rng):
-    """K of the whole, in space, while the rotors are driven."""
+    """The momentum K of the whole about the contact, in space, is conserved while the rotors are driven."""
     system, (q, u) = centred(rng), one(random_states(rng), 1)
     control = Shaking(jnp.zeros(N))
     path = driven(system, q, u, [0.7, 1.1])
     assert set(system.invariants(0.0, q, u, control)) == {"momentum about the contact"}
     assert_kept(system, path, control=control)
     own = path[1][:, :3] @ system.axes.T + path[1][:, 3:]
-    assert np.max(np.abs(own[-1] - own[0])) > 0.1  # the drives did something
+    assert np.max(np.abs(own[-1] - own[0])) > 0.1  # the drives change the rotors' momenta
     # the momentum in numbers, from the velocities of the parts
     turn = rotation(np.asarray(q[0]))
     arm = float(system.radius) * turn[2]
@@ -312,7 +312,7 @@ def test_held_rotors_leave_chaplygins_sphere(rng):
 
 
 def test_a_rotor_rolls_the_ball_by_what_its_angle_is_worth():
-    """A rotor about y in a homogeneous ball, from rest: (I − j + m r²) φ = −j (ψ + φ), φ the ball's own angle."""
+    """A rotor about y in a homogeneous ball at rest rolls it by the angle φ with (I − j + m r²) φ = −j (ψ + φ)."""
     r, m, inertia, j = 0.4, 1.5, 0.2, 0.05
     ball = RollingRotorBall(r, m, inertia * np.eye(3), [[0, 1.0, 0], [0, 0, 1.0]], [j, j])
     start = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2), jnp.zeros(N))
@@ -327,7 +327,7 @@ def test_a_rotor_rolls_the_ball_by_what_its_angle_is_worth():
 
 
 def test_only_the_direction_of_an_axis_counts(rng):
-    """The derivative with respect to an axis along itself vanishes."""
+    """The derivative by an axis vanishes along the axis itself."""
     system, (q, u) = centred(rng), one(random_states(rng), 0)
     slope = jax.jit(jax.grad(lambda s: jnp.sum(s.closed_form(0.0, q, u))))(system).axes
     assert np.max(np.abs(slope)) > 1e-2
@@ -338,7 +338,7 @@ def test_only_the_direction_of_an_axis_counts(rng):
 
 
 def test_inverse_dynamics_gives_the_torques_back(rng):
-    """τ → θ̈ by Gauss' principle → τ by Newton and Euler, at every state."""
+    """θ̈ by Gauss' principle from torques τ, put into Newton's and Euler's equations, returns τ at every state."""
     torques, at = jnp.array([0.8, -1.3]), jax.tree.map(jnp.asarray, random_states(rng))
     pendula = RollingPendulumBall(**pendulum_parameters(rng))
     for system in (RollingRotorBall(**rotor_parameters(rng)[1]), pendula):

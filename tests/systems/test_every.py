@@ -1,4 +1,5 @@
-"""What holds for every named system: routes agree, invariants stay, the docstring is whole, bad parameters are refused."""
+"""Properties of each named system: routes agree, invariants are conserved, the docstring is complete, bad parameters
+are refused."""
 
 import dataclasses
 import re
@@ -35,7 +36,7 @@ def test_every_system_has_a_case():
 
 
 def random_states(space, k):
-    """q = exp(δ), δ normal, and u normal: nowhere special."""
+    """Generic states: q = exp(δ) with normal δ, and normal u."""
     rng = np.random.default_rng(17)
     delta = jnp.asarray(rng.normal(size=(EACH, space.dim)))
     q = jax.vmap(lambda delta: space.retract(space.identity(jnp.float64), delta))(delta)
@@ -44,7 +45,7 @@ def random_states(space, k):
 
 @pytest.fixture
 def both_triangles(monkeypatch):
-    """`symmetric_solve` reads one triangle of a matrix: here an error in the other makes the solution NaN."""
+    """Makes an asymmetric matrix give NaN, since `symmetric_solve` reads only one triangle."""
     solve = _small_solve._symmetric_solve
 
     def checked(matrix, rhs):
@@ -56,9 +57,10 @@ def both_triangles(monkeypatch):
 
 @pytest.mark.parametrize("case", EVERY)
 def test_routes_agree_and_invariants_are_kept(case, both_triangles):
-    """Every route and the closed form to 1e-12 of their size; every invariant along a motion to 1e-11 of its size.
+    """Each route equals the closed form to 1e-12 of its size; each invariant is kept along a motion to 1e-11 of its
+    size.
 
-    Every mass matrix that is solved on the way is symmetric.
+    Each mass matrix that is solved on the way is symmetric.
     """
     system, (control, still) = case(), map(as_control, (case.control, case.still))
     k = system.n_independent
@@ -97,7 +99,7 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
 
 # --- known solutions ------------------------------------------------------------------------------
 
-# where what a system's docstring calls its known solution is compared with its motion or its equations
+# the test that compares a system with the known solution of its docstring
 KNOWN = {
     "ActuatedDisk": "disk::test_small_oscillation",
     "BallOnTurntable": "nonholonomic_balls::test_turntable_solution_and_invariants",
@@ -132,7 +134,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("case", EVERY)
 def test_known_solution_has_a_test(case):
-    """One is named here for every system, and it exists."""
+    """For each system this file names an existing test of its known solution."""
     where, test = KNOWN[case.name].split("::")
     text = (Path(__file__).parent / f"test_{where}.py").read_text()
     assert f"def {test}(" in text
@@ -143,7 +145,7 @@ def test_known_solution_has_a_test(case):
 
 @pytest.mark.parametrize("case", EVERY)
 def test_docstring_says_what_a_user_needs(case):
-    """Parameters with units, state, invariants, a known solution, errors, source."""
+    """Each docstring has parameters with units, state, invariants, a known solution, errors and a source."""
     text = case.make.__doc__
     for heading in ("**Arguments:**", "**Invariants", "**Known solution", "**Raises:**"):
         assert heading in text, heading
@@ -157,7 +159,7 @@ def test_docstring_says_what_a_user_needs(case):
 
 @pytest.mark.parametrize("case", EVERY)
 def test_parameters_are_leaves(case):
-    """All of them have a value in the case, and every number is a leaf that can be differentiated."""
+    """Each parameter has a value in the case, and each number is a differentiable leaf."""
     given, system = case.parameters, case()
     assert {*given, *case.bare} == {field.name for field in dataclasses.fields(case.make)}
     leaves = jax.tree.leaves(system)

@@ -188,7 +188,7 @@ def centripetal(size, rate, t):
 
 
 def round_a_circle(system, radius, rate=1.0):
-    """The end of one round, by the force that keeps a homogeneous ball on a circle about the origin."""
+    """The state after one round, under the force that keeps a homogeneous ball on a circle about the origin."""
     inert = system.mass + system.inertia[0] / system.radius**2
     force = jax.tree_util.Partial(centripetal, inert * rate**2 * radius, jnp.asarray(rate))
     start = (IDENTITY, jnp.array([radius, 0.0])), jnp.array([0.0, radius * rate])
@@ -215,7 +215,9 @@ def test_non_spinning_ball_area_rule():
         turn = 2 * np.arctan2(float(q[3]), float(q[0]))
         wanted = -np.pi * small**2 / 0.5**2
         np.testing.assert_allclose(turn, wanted, rtol=2 * (small / 0.5) ** 2)
-        assert abs(float(q[1])) < 20 * small**3  # the rest of the turn is of third order
+        assert (
+            abs(float(q[1])) < 20 * small**3
+        )  # the other components of the rotation are of third order
 
 
 def test_non_spinning_ball_curvature():
@@ -243,7 +245,7 @@ def test_non_spinning_ball_goes_straight():
 
 
 def test_non_spinning_ball_does_not_spin_and_keeps_energy(rng):
-    """An unbalanced one: ω_3 = 0, no slip, the energy is kept, and it does not go straight."""
+    """For an unbalanced ball ω_3 = 0, nothing slips, the energy is conserved, and the path is not straight."""
     system = NonSpinningBall(0.8, 1.1, inertias(rng))
     path = states(system, (IDENTITY, HERE), jnp.array([0.6, -0.9]), jnp.linspace(0.0, 6, 4))
     assert_kept(system, path, 1e-11)

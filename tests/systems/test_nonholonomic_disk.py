@@ -72,7 +72,7 @@ def rates_of_angles(angles, omega):
 
 @jax.jit
 def of_contact(system, q, u):
-    """Velocity and acceleration of the contact point on the ground, and u̇."""
+    """Velocity and acceleration of the contact point on the ground, and u̇ of the body."""
 
     def rate_of_contact(q, u):
         q_dot = system.space.rate(q, velocity(system, 0.0, q, u))
@@ -122,7 +122,7 @@ def test_steady_rate_is_the_published_one():
 
 
 def test_steady_circle_closes(circle):
-    """The centre starts at (R − r sin β, 0, r cos β), keeps to its circle, returns after a period."""
+    """The centre starts at (R − r sin β, 0, r cos β), stays on its circle and returns after a period."""
     (_, centre), u = circle
     start = np.array([0.5 - 0.05 * np.sin(TILT), 0.0, 0.05 * np.cos(TILT)])
     np.testing.assert_allclose(centre[0], start, atol=1e-15)
@@ -142,7 +142,7 @@ def test_steady_circle_contact_force():
 
 
 def test_steady_rolling_of_a_hoop():
-    """Any I = (A, A, C): the lean does not change, Ω̇ turns with the body's axes only."""
+    """For any I = (A, A, C) the lean is constant, and Ω̇ only follows the rotation of the body's axes."""
     system = RollingDisk(0.3, 1.2, [0.054, 0.054, 0.108])
     q, u = system.steady_rolling(0.4, 0.9)
     rate, spin = system.steady_rate(0.4, 0.9), -0.9 / 0.3
@@ -207,7 +207,7 @@ def test_disk_keeps_energy_and_stays_on_the_ground():
     lowest = jax.vmap(system.contact_point)(path[0])
     np.testing.assert_allclose(lowest[:, 2], 0.0, atol=1e-11)
     np.testing.assert_allclose(lowest[0], [0.1, -0.2, 0], atol=1e-15)
-    assert np.ptp(path[0][1][:, 2]) > 0.01  # it leans over and comes back
+    assert np.ptp(path[0][1][:, 2]) > 0.01  # the disk leans over and comes back
 
 
 def test_contact_force_turns_and_carries_the_disk(rng):

@@ -75,7 +75,7 @@ def test_sleigh_turns_by_pi_k_over_a():
 
 
 def test_sleigh_with_its_mass_behind_turns_round():
-    """a < 0 is a > 0 gone backwards: (v, a) → (−v, −a) is a symmetry."""
+    """A sleigh with a < 0 moves as one with a > 0 backwards: (v, a) → (−v, −a) is a symmetry."""
     ahead, behind = ChaplyginSleigh(1.0, 1.0, 0.7), ChaplyginSleigh(1.0, 1.0, -0.7)
     u = jnp.array([0.3, 0.5])
     mirrored = behind.solution(2.0, u * jnp.array([-1.0, 1.0]))
@@ -85,7 +85,7 @@ def test_sleigh_with_its_mass_behind_turns_round():
 
 
 def test_sleigh_blade_force():
-    """λ is what turns the momentum of the centre of mass: m (v ω + a ω̇) across the blade."""
+    """λ is the rate of the centre's momentum across the blade: m (v ω + a ω̇)."""
     system = ChaplyginSleigh(2.0, 0.3, 0.4)
     u = jnp.array([0.7, -1.1])
     omega_dot = -0.4 * 0.7 * -1.1 / (0.3 / 2 + 0.16)
@@ -105,13 +105,13 @@ EDGE = {"mass": 1.3, "inertia": 0.2, "slope": 0.4}
 
 @pytest.fixture(scope="module")
 def slide():
-    """From rest at φ = 0, turning at 1.5 rad/s."""
+    """The motion of the edge from rest at φ = 0, turning at 1.5 rad/s."""
     times = jnp.array([0.0, 0.5, 2.0, 2 * np.pi / 1.5])
     return times, states(KnifeEdge(**EDGE), ORIGIN, jnp.array([0.0, 1.5]), times, steps=100)
 
 
 def test_knife_edge_runs_along_a_cycloid(slide):
-    """Bloch, section 1.6; after one turn it is back on its height, π g sin α/ω² further across."""
+    """Bloch, section 1.6: after one turn the edge is at its first height, π g sin α/ω² further across."""
     times, (q, _) = slide
     turn = 1.5 * np.asarray(times)
     size = 9.81 * np.sin(0.4) / (2 * 1.5**2)

@@ -1,4 +1,4 @@
-"""Every nonholonomic system in single precision: closed form, invariants, acceleration."""
+"""Each nonholonomic system in single precision: closed form, invariants, acceleration."""
 
 import jax
 import jax.numpy as jnp

@@ -79,7 +79,8 @@ def check_the_ball(times, phi, psi, phi_rate, psi_rate):
 
 @pytest.mark.parametrize("amplitude", [0.01, 2.6])
 def test_swings(amplitude):
-    """Let go at an angle in a ball that rolls: at rest on the other side after half a period, lowest after a quarter."""
+    """Released from rest in a rolling ball, the pendulum is lowest after a quarter of a period and at rest on the other
+    side after half."""
     period = swing_period(amplitude)
     path = motion(amplitude, 0.0, 1.3, period)
     check_the_ball(*path)
@@ -93,7 +94,7 @@ def test_swings(amplitude):
 
 
 def test_turns():
-    """Fast enough to go over the top: two whole turns in two periods, half a turn in half of one."""
+    """Fast enough to pass the top: two full turns in two periods, and half a turn in half a period."""
     rate = 14.0
     period = turning_period(rate)
     path = motion(0.0, rate, -0.6, period)
@@ -103,6 +104,6 @@ def test_turns():
 
 
 def test_small_swings_are_the_limit():
-    """2π √((inertia)/m g l), to the amplitude's square."""
+    """The period of small swings is 2π √(inertia/m g l), up to the square of the amplitude."""
     harmonic = 2 * np.pi * np.sqrt(inertia(0.0) / (M * G * L))
     np.testing.assert_allclose(swing_period(1e-4), harmonic, rtol=1e-8)

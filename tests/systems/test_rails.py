@@ -1,4 +1,4 @@
-"""Rails: the curves they claim to be, their derivatives, their checks."""
+"""Rails: the curves of their definitions, derivatives and checks."""
 
 import jax
 import jax.numpy as jnp
@@ -142,7 +142,7 @@ def test_every_parameter_is_a_leaf_and_new_values_compile_nothing(parts):
 
 
 def test_made_inside_vmap_and_jit():
-    """Tracers pass the checks: their values are not known."""
+    """Traced parameters pass the checks, since their values are unknown."""
     make = lambda radius: CircularRails(radius, [[0.0, 0, 1]], [[1.0, 0, 0]])(jnp.zeros(1))
     np.testing.assert_allclose(jax.jit(jax.vmap(make))(jnp.array([[1.0], [2.0]]))[:, 0, 0], [1, 2])
 

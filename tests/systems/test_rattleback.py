@@ -65,7 +65,7 @@ def runs():
 
 
 def first_reversal(rate):
-    """The first zero of ω_3, linear between milliseconds; None where there is none."""
+    """The first zero of ω_3 by linear interpolation between milliseconds, or None."""
     (changes,) = np.nonzero(np.diff(np.sign(rate)))
     if not len(changes):
         return None
@@ -74,7 +74,7 @@ def first_reversal(rate):
 
 
 def test_reversal(runs):
-    """Spun at −5 rad/s it turns round at 2.353 s, damped at 2.390 s; spun at 5 rad/s it does not."""
+    """Spun at −5 rad/s the stone reverses at 2.353 s, with damping at 2.390 s; spun at 5 rad/s it does not."""
     spin = np.asarray(runs[1][..., 2])
     reversals = [first_reversal(rate) for rate in spin]
     np.testing.assert_allclose([reversals[0], reversals[2]], [2.353, 2.390], rtol=0, atol=5e-4)
@@ -91,7 +91,9 @@ def test_state_after_a_second(runs):
     (q, _), u = jax.tree.map(lambda x: np.asarray(x[0, 1000]), runs)
     matrix = np.diag([1, -1, -1]) @ rotation(q)
     alpha, beta = np.arcsin(matrix[2, 1]), np.arctan2(-matrix[2, 0], matrix[2, 2])
-    gamma = np.arctan2(-matrix[0, 1], matrix[1, 1]) - 2 * np.pi  # it has turned by more than half
+    gamma = (
+        np.arctan2(-matrix[0, 1], matrix[1, 1]) - 2 * np.pi
+    )  # the stone has turned by more than half a turn
     wanted = (
         (-0.0068917443105, 0.0228464230177, -4.2662146746688),
         (5.010993654936, 1.8007037281282, -3.1353553489846),
@@ -171,7 +173,8 @@ def test_one_sense_of_spin_is_unstable():
 
 
 def test_a_sphere_is_a_rolling_ball(rng):
-    """With the centre of mass off the centre: Ω̇ and the force of the ground, by Putkaradze and Rogers' (3.23)."""
+    """For a sphere with its centre of mass off the centre, Ω̇ and the ground's force follow Putkaradze and Rogers'
+    (3.23)."""
     inertia, com = inertias(rng), np.array([0.1, -0.2, 0.15])
     system = Rattleback([0.7, 0.7, 0.7], 1.3, inertia, com)
     ball = RollingBall(0.7, 1.3, inertia, com, [])
@@ -189,7 +192,7 @@ def rim(normal):
 
 
 def test_a_flat_surface_is_a_disk(rng):
-    """h = r √(n_1² + n_2²), the support function of a circle."""
+    """h = r √(n_1² + n_2²), the support function of a circle, gives the rolling disk."""
     inertia = inertias(rng)
     system = Rattleback(jax.tree_util.Partial(rim), 1.5, inertia, gravity=9.0)
     disk = RollingDisk(0.4, 1.5, inertia, 9.0)
@@ -200,7 +203,7 @@ def test_a_flat_surface_is_a_disk(rng):
 
 
 def test_a_support_function_needs_unit_vectors_only(rng):
-    """The ellipsoid's, off the sphere continued in another way."""
+    """The ellipsoid's support function gives the same motion if it is continued in another way off the unit sphere."""
     axes, normal = np.array([0.5, 0.3, 0.2]), rng.normal(size=3)
     normal = jnp.asarray(normal / np.linalg.norm(normal))
 

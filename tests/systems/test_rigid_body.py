@@ -159,7 +159,7 @@ def test_one_motion_by_five_choices(representation, rng):
 
 
 def test_the_reference_point_may_be_anywhere():
-    """The same body from another point of it: the same Ω̇ and the same motion of the centre of mass."""
+    """Another reference point of the body gives the same Ω̇ and the same motion of the centre of mass."""
     system = lambda com: body("body", 2.0, com)
     both = jax.jit(lambda com, q, u: acceleration(system(com), 0.0, q, u, route="boltzmann-hamel"))
 

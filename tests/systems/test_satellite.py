@@ -1,4 +1,4 @@
-"""A satellite with reaction wheels: every route, momentum, phases, the paper's wheel motion."""
+"""A satellite with reaction wheels: all routes, momentum, phases, and the wheel motion of Müller 2023."""
 
 from dataclasses import fields
 from functools import cache
@@ -68,7 +68,7 @@ ONE_WHEEL = Satellite(
 
 
 def test_routes_and_gradients():
-    """Of one wheel, which compiles in a third of the time; three are in the other tests."""
+    """A satellite with one wheel, which compiles in a third of the time; the other tests have three."""
     (pose, angles), u = random_states(np.random.default_rng(1))
     q, u, torque = (pose, angles[:, :1]), u[:, :7], jnp.asarray(TORQUE[:1])
     assert_routes_agree(ONE_WHEEL, q, u, torque, torque)
@@ -76,7 +76,7 @@ def test_routes_and_gradients():
 
 
 def in_mixed(q, u, satellite=SATELLITE):
-    """The same state in (Λ, x_c), (ω, ẋ_c, φ̇): the twist of the centre of mass, turned to space."""
+    """The same state in (Λ, x_c), (ω, ẋ_c, φ̇): the velocity of the centre of mass, in space axes."""
     pose, com = jnp.asarray(q[0]), satellite.centre_of_mass()
     rotation = SE3().matrix(pose)[:3, :3]
     velocity = rotation @ (u[3:6] + jnp.cross(u[:3], com))

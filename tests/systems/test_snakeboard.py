@@ -1,4 +1,4 @@
-"""The snakeboard: every route, exact motions, the momentum equation from three independent sides."""
+"""The snakeboard: all routes, exact motions, and the momentum equation by three independent ways."""
 
 import equinox as eqx
 import jax
@@ -45,9 +45,9 @@ def test_routes_and_gradients(rng):
 
 
 def test_ellipsograph():
-    """Trucks fixed in space at right angles: the centre runs round a circle, the board turns back.
+    """With trucks fixed in space at right angles, the centre runs around a circle and the board turns the other way.
 
-    Both wheels then run along straight lines, x and y, which is checked by itself.
+    Both wheels then run along straight lines, x and y, which is checked separately.
     """
     system, rate = Snakeboard(*PARAMETERS), jnp.asarray(0.7)
     times = jnp.array([0.0, 1.0, 3.0, 2 * np.pi / 0.7])
@@ -79,7 +79,7 @@ def test_free_board_keeps_energy_and_spins():
 
 
 def test_wheels_do_not_slip(rng):
-    """v of either axle has no part along its wheels' axle; straight wheels are no exception."""
+    """The velocity of either axle has no component along the axle; straight wheels are included."""
     system = Snakeboard(*PARAMETERS)
     (pose, angles), u = random_states(rng, 3)
     angles[0, 1:] = 0.0  # straight
@@ -106,7 +106,7 @@ def test_side_forces_turn_the_board():
 
 
 def test_drawing():
-    """The deck joins the trucks, which stand half a length before and behind the centre."""
+    """The deck connects the trucks, which are half a length in front of and behind the centre."""
     deck, *_ = board_shapes(0.3)
     np.testing.assert_allclose(deck.lines[0], [[0.3, 0.0, 0.0], [-0.3, 0.0, 0.0]])
 
@@ -127,7 +127,7 @@ def test_coupled_routes_and_gradients(rng):
 
 
 def test_coupled_is_the_free_one_held_together(rng):
-    """Torques τ_φ/2 ± J_w ω̇ on the trucks keep φ_b + φ_f = 0; all else is then the same."""
+    """Torques τ_φ/2 ± J_w ω̇ on the trucks keep φ_b + φ_f = 0; all other coordinates then move equally."""
     free, coupled = Snakeboard(*PARAMETERS), CoupledSnakeboard(*PARAMETERS)
     (pose, shape), u = first(random_states(rng, 2))
     q = (jnp.asarray(pose), jnp.asarray(shape))

@@ -18,18 +18,18 @@ SMOOTH = {"joint_coulomb": 0.0, "joint_viscous": 0.0}
 
 @pytest.mark.parametrize("kappa", [0.0, np.log(2.0), -0.3])
 def test_contact_is_a_spring_about_the_rest_angle(kappa):
-    """φ̈ = −k e^κ (φ − φ_0) / (I_s + m_s R²) for a ball without anything in it."""
+    """An empty ball has φ̈ = −k e^κ (φ − φ_0) / (I_s + m_s R²)."""
     bare = SoftRollingPendulum.roboball(
         contact_stiffness=21.0, rest_angle=0.06, centre_mass=0.0, centre_inertia=0.0, **SMOOTH
     )
     bare = SoftRollingPendulum(**{**vars(bare), "pendulum_mass": 0.0})
     rate = acceleration(bare, 0.0, jnp.array([0.26, 0.3, kappa]), jnp.array([0.5, -0.2]))
     wanted = -21.0 * np.exp(kappa) * 0.2 / (1.04 + 16.53649 * 0.3175**2)
-    np.testing.assert_allclose(rate, [wanted, -wanted], rtol=1e-12)  # the pendulum's body stays
+    np.testing.assert_allclose(rate, [wanted, -wanted], rtol=1e-12)  # the pendulum does not turn
 
 
 def test_the_drawn_ball_rolls():
-    """Its centre moves by the angle times the radius, against the y axis for a turn about x."""
+    """The drawn centre moves by angle times radius, towards −y for a rotation about x."""
     (_, ball), (_, pendulum) = ROBOT.places(0.0, jnp.array([0.4, 0.3, 0.0]), None)
     np.testing.assert_allclose(ball, [0.0, -0.4 * 0.3175, 0.3175], rtol=1e-12)
     np.testing.assert_array_equal(pendulum, ball)
@@ -60,7 +60,8 @@ def test_rigid_ball_swings_as_published():
 
 
 def test_stand_swings_as_a_pendulum():
-    """Without friction from 2 rad: sin θ/2 = k sn(K − ω t); with viscous friction the roots −δ ± i √(ω² − δ²) about rest."""
+    """Without friction, released from 2 rad: sin θ/2 = k sn(K − ω t). With viscous friction the eigenvalues at rest are
+    −δ ± i √(ω² − δ²)."""
     weight, inertia = 22.03 * 9.81 * 0.095, 0.44235 + 22.03 * 0.095**2
     omega, k = np.sqrt(weight / inertia), np.sin(1.0)
     stand = lambda viscous: PendulumInStand.of(
@@ -84,7 +85,7 @@ def test_stand_swings_as_a_pendulum():
 
 
 def test_coulomb_friction_shortens_each_half_swing_by_as_much():
-    """Turning points of a small swing: each 2 F / (m g |c|) nearer to rest than the one before."""
+    """Each turning point of a small swing is nearer to rest than the previous one by 2 F / (m g |c|)."""
     weight = 22.03 * 9.81 * 0.095
     stand = PendulumInStand.of(
         SoftRollingPendulum.roboball(
@@ -100,7 +101,8 @@ def test_coulomb_friction_shortens_each_half_swing_by_as_much():
 
 
 def test_joint_sticks():
-    """Hung where its weight pulls with half of F it creeps, slower than ε; the shell held or not."""
+    """Where its weight pulls with half the friction moment F, the pendulum creeps more slowly than the slip rate ε, in
+    the stand and in the rolling ball."""
     still = {"joint_coulomb": 0.5, "slip_rate": 1e-3, "contact_stiffness": 1e4}
     robot = SoftRollingPendulum.roboball(**still, pendulum_com=(0.0, -0.095))
     lean = 0.25 / (22.03 * 9.81 * 0.095)
@@ -113,7 +115,7 @@ def test_joint_sticks():
 
 @pytest.mark.parametrize("system", [ROBOT, PendulumInStand.of(ROBOT)], ids=["rolling", "held"])
 def test_energy_is_lost_as_friction_says(system):
-    """dE/dt = −Σ (F s(w) + c w) w over the two places that rub."""
+    """dE/dt = −Σ (F s(w) + c w) w, summed over joint and ground contact."""
     q, u = jnp.array([0.2, -0.5, 0.3]), jnp.array([0.7, -0.04])[-system.n_independent :]
     rate = acceleration(system, 0.0, q, u)
     q_dot = jnp.zeros(3).at[2 - u.size : 2].set(u)
@@ -124,7 +126,7 @@ def test_energy_is_lost_as_friction_says(system):
 
 
 def test_gradients_at_rest():
-    """All derivatives are finite where nothing moves; forward, reverse and difference quotients agree."""
+    """Derivatives are finite at rest; forward mode, reverse mode and differences agree."""
     q, u = jnp.array([0.2, -0.1, 0.1]), jnp.zeros(2)
     rate = lambda system, q, u: acceleration(system, 0.0, q, u)
     forward = jax.jit(jax.jacfwd(rate, argnums=(0, 1, 2)))(ROBOT, q, u)

@@ -1,4 +1,4 @@
-"""A free-floating planar robot: every route, conserved momentum, the turn of a locked arm, a cycle of zero phase."""
+"""A free-floating planar robot: all routes, conserved momentum, rotation by a single link, a cycle with zero phase."""
 
 from dataclasses import fields
 
@@ -74,7 +74,7 @@ def with_base_at_rest(r):
 
 
 def loop_about(centre):
-    """Left in itself by the half turn about `centre`."""
+    """A loop that a half turn about `centre` maps to itself."""
 
     def loop(x):
         angle = 2 * np.pi * x

@@ -26,7 +26,7 @@ def rng():
 
 
 def submarine(rng):
-    """Of no symmetry, heavier than water, its centres anywhere."""
+    """A body without symmetries, heavier than water, with generic centres."""
     half = rng.normal(size=(6, 6))
     return UnderwaterBody(
         1.2, inertias(rng), half @ half.T / 6, 0.9, 0.2 * rng.normal(size=3), [0.1, 0, 0.2]
@@ -44,7 +44,7 @@ def sphere(mass, displaced):
 
 @pytest.mark.parametrize(("mass", "rise"), [(1e-9, 2.0), (1.0, 0.0), (2.5, -0.5)])
 def test_sphere_rises_with_half_its_water(mass, rise):
-    """(m_w − m) g/(m + m_w/2): a bubble at 2 g, a neutral one not at all."""
+    """The acceleration is (m_w − m) g/(m + m_w/2): 2 g for a bubble, zero for a neutral sphere."""
     rate = acceleration(sphere(mass, 1.0), 0.0, ORIGIN, jnp.zeros(6))
     np.testing.assert_allclose(rate, [0, 0, 0, 0, 0, 9.81 * rise], rtol=0, atol=1e-7)
 
@@ -62,7 +62,7 @@ def test_munk_moment_is_a_pendulum():
     np.testing.assert_allclose(end[-1], u, rtol=0, atol=1e-10)
     np.testing.assert_allclose(q[-1, :4], turn[:4], rtol=0, atol=1e-10)
     np.testing.assert_allclose(q[1, 3], -turn[3], rtol=0, atol=1e-10)  # the other side
-    assert q[-1, 4] > 1.0  # it goes along its impulse
+    assert q[-1, 4] > 1.0  # the body moves along its impulse
 
 
 def test_impulses_and_energy_are_kept(rng):
@@ -87,7 +87,7 @@ def test_neutral_body_keeps_all_impulses(rng):
 
 
 def test_without_water_it_is_a_free_body(rng):
-    """No added mass, no displaced water, no weight: Euler's body about its centre of mass."""
+    """Without added mass, displaced water and weight it is a free rigid body."""
     inertia = inertias(rng)
     dry = UnderwaterBody(1.2, inertia, np.zeros((6, 6)), 0.0, [0.1, -0.2, 0.3], gravity=0.0)
     q, u = (jnp.asarray(x) for x in first(random_states(rng)))

@@ -1,4 +1,4 @@
-"""The Whipple bicycle: the linear benchmark, Basu-Mandal's state at large angles, forces of the ground, derivatives."""
+"""The Whipple bicycle: the linear benchmark, Basu-Mandal's state at large angles, ground forces, derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def state_matrix(canonical, speed):
 
 
 def test_canonical_matrices(canonical):
-    """From the nonlinear equations by their derivatives, to all the digits given."""
+    """The benchmark's matrices, by differentiating the nonlinear equations, agree to all published digits."""
     for found, wanted in zip(canonical, (MASS, DAMPING, GRAVITY, SPEED), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-12)
 
@@ -75,7 +75,7 @@ def test_eigenvalues(canonical, speed):
 
 
 def test_speeds_of_stability(canonical):
-    """Weave and capsize: between them the bicycle steers itself upright."""
+    """Between the weave and capsize speeds the upright motion is stable."""
 
     def weave(speed):
         values = np.linalg.eigvals(state_matrix(canonical, speed))
@@ -93,7 +93,7 @@ def test_speeds_of_stability(canonical):
 
 @jax.jit
 def motion(system, q, u):
-    """v, u̇, v̇ and the forces of the ground."""
+    """v, u̇, v̇ and the forces of the ground on the wheels."""
     u_dot = acceleration(system, 0.0, q, u)
     v = velocity(system, 0.0, q, u)
     tangent = (system.space.rate(q, v), u_dot)
@@ -162,7 +162,7 @@ def test_basu_mandals_state():
 
 
 def test_wheels_carry_the_bicycle():
-    """Straight on at any speed: no acceleration, the loads by the lever rule, no friction."""
+    """Straight on at any speed there is no acceleration; the loads follow the lever rule, without friction."""
     q = BENCHMARK.configuration(0.0, 0.0, 0.7, [1.0, 2.0])
     v, u_dot, _, force = motion(BENCHMARK, q, jnp.array([0.0, 0.0, 15.0]))
     np.testing.assert_allclose(u_dot, 0.0, atol=1e-12)
@@ -186,7 +186,8 @@ def test_configuration_is_on_the_ground():
 
 
 def test_pitch_has_derivatives():
-    """Forward, reverse and central differences agree; upright and straight there is no slope, by the mirror image."""
+    """Forward mode, reverse mode and central differences agree; upright and straight the derivative is zero by mirror
+    symmetry."""
     pitch = lambda x: BENCHMARK.pitch(x[0], x[1])
     x = jnp.array([0.3, 0.2])
     forward, reverse = jax.jit(lambda x: (jax.jacfwd(pitch)(x), jax.grad(pitch)(x)))(x)

@@ -1,4 +1,4 @@
-"""The Whipple bicycle against four free bodies on hinges, which share nothing with the package but the parameters."""
+"""The Whipple bicycle against four free bodies with hinges, whose equations share only the parameters with the package."""
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,7 @@ def test_four_bodies_on_hinges(program, make):
 
 
 def assert_close(found, wanted, name=""):
-    """Each state to 1e-11 of its own size."""
+    """Compares each state to 1e-11 of its own size."""
     found, wanted = (np.reshape(x, (STATES, -1)) for x in (found, wanted))
     size = 1 + np.max(np.abs(wanted), axis=1)
     worst = np.max(np.max(np.abs(found - wanted), axis=1) / size)
