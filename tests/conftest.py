@@ -1,4 +1,4 @@
-"""Everything is tested in double precision unless a test asks for single, with strict promotion."""
+"""Tests run in double precision, unless they ask for single, with strict dtype promotion."""
 
 import atexit
 import ctypes
@@ -37,7 +37,7 @@ FAST = ("--xla_cpu_use_fusion_emitters=false " + PLAIN, PLAIN)  # the first for 
 
 
 def _compile_fast():
-    """The package's own options stand back behind these flags: its level 1 for searches took twice as long to compile."""
+    """Tells the package to leave its own compiler options out: its level 1 for searches took twice as long to compile."""
     if "XLA_FLAGS" in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
         return
     program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1)"]
@@ -69,18 +69,20 @@ def _compile_once():
 
 
 def _one_thread_for_small_matrices():
-    """For workers and what they start: OpenBLAS's idle threads spin, and took 2 % of the time of the control tests."""
+    """Gives OpenBLAS one thread in workers and their children, since its idle threads spin: 2 % of the time of the
+    control tests."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _collect_seldom():
-    """Tracing makes many small objects that live: looking for cycles among them was a third of its time."""
+    """Runs the garbage collector seldom: tracing makes many long-lived small objects, and searching them for cycles
+    took a third of the time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
 PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
-_compile_fast()  # XLA reads the flags when it first compiles
+_compile_fast()  # before XLA reads the flags, at its first compilation
 _compile_once()
 lower_in_one_context()
 move_by_numpy()
@@ -89,9 +91,9 @@ _collect_seldom()
 
 settings.register_profile(
     "default",
-    deadline=None,  # the first example compiles
+    deadline=None,  # the first example includes compiling
     max_examples=25,
-    derandomize=True,  # the same examples on every machine: a failure can be repeated
+    derandomize=True,  # the same examples on all machines, so that failures can be repeated
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
@@ -113,13 +115,13 @@ def _most_memory() -> float:
     return max(1.5e9, of_machine / (4 * workers))
 
 
-# A worker that forgets nothing grows to 5 GB; what it forgets it traces and reads again.
+# A worker that drops nothing grows to 5 GB; dropped programs are traced and read again.
 MOST_MEMORY = _most_memory()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_programs():
-    """Between files, if the worker has become large."""
+    """Drops compiled programs between files if the worker has become large."""
     yield
     if _memory() > MOST_MEMORY:
         jax.clear_caches()
@@ -127,14 +129,15 @@ def _forget_compiled_programs():
 
 
 def _return_free_memory() -> None:
-    """glibc keeps what is freed (1.6 GB stay 1.6 GB, and with this become 0.4): every later file would forget again."""
+    """Returns freed memory to the system, which glibc keeps: otherwise (1.6 GB in place of 0.4) each later file would
+    drop programs again."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
 
 
 def _memory() -> float:
-    """The memory of this process [bytes]; infinite where Linux' table is not to be had."""
+    """The memory of this process in bytes; infinite if Linux' table is missing."""
     try:
         with open("/proc/self/statm") as table:
             return int(table.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -144,7 +147,7 @@ def _memory() -> float:
 
 @pytest.fixture
 def interruptible():
-    """SIGINT is Ctrl-C, also in the background of a shell, which has the programs that it starts there ignore it."""
+    """Lets SIGINT raise KeyboardInterrupt, also in a shell's background, which starts programs with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

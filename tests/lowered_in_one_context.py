@@ -1,4 +1,4 @@
-"""Programs lowered in a shared context of MLIR, for the tests and the notebooks that they run."""
+"""Lowers programs in a shared MLIR context, for the tests and the notebooks that they run."""
 
 import threading
 
@@ -6,11 +6,11 @@ from jax._src.interpreters import mlir
 
 
 def lower_in_one_context():
-    """JAX makes a context of MLIR for each program that it lowers: 4 to 5 of the 20 ms that a small one takes.
+    """JAX creates an MLIR context for each program that it lowers, which takes 4 to 5 of the 20 ms of a small one.
 
-    The tests lower some fifty in one, each thread in its own, since a context grows with each constant; not a program that
-    is lowered while another is: its module would become part of the other's. The function is JAX's own affair: where it is
-    missing, all stays as it is.
+    The tests lower some fifty programs in one context, each thread in its own, since a context grows with each
+    constant. A program that is lowered during another one is excluded: its module would become part of the other's. If
+    JAX's private function is missing, nothing changes.
     """
     make, mine = getattr(mlir, "make_ir_context", None), threading.local()
     if make is None:
@@ -29,7 +29,7 @@ def lower_in_one_context():
 
 
 def _lowers() -> bool:
-    """Whether this thread lowers a program just now."""
+    """Whether this thread is lowering a program."""
     try:
         return mlir.ir.Context.current is not None
     except ValueError:

@@ -1,11 +1,10 @@
-"""Operations outside of `jit` that only move or convert numbers, without a program for each shape.
+"""NumPy performs operations outside of `jit` that only move or convert numbers, without a program for each shape.
 
-JAX compiles each operation of a test that stands outside of `jit`: 14 ms of processor time for `jnp.zeros(3)`, for `x[0]`,
-for `jnp.asarray` of a NumPy array, anew for each shape and index. NumPy moves the same numbers, bit for bit. Arithmetic,
-sums and everything within `jit` stay with JAX, and so does an array of weak type, on several devices, or of a type that
-NumPy does not know.
+JAX compiles each operation outside of `jit`: 14 ms of processor time for `jnp.zeros(3)`, for `x[0]` or for
+`jnp.asarray` of a NumPy array, for each shape and index. NumPy gives the same bits. Arithmetic, sums and all operations
+inside `jit` stay with JAX; so do arrays of weak type, on several devices, or of a type that NumPy lacks.
 
-The functions replaced are JAX's own affair: where one is missing, its operation stays as it is.
+The replaced functions are private to JAX: if one is missing, its operation is not replaced.
 """
 
 from collections.abc import Callable
@@ -32,7 +31,7 @@ def _sliced(x, *, start_indices, limit_indices, strides):
 
 
 def _sliced_at(x, *starts, slice_sizes):
-    """A slice that would leave the array is moved inside."""
+    """The start of a slice; one that would leave the array is moved inside."""
     firsts = [
         np.clip(i, 0, n - size) for i, n, size in zip(starts, x.shape, slice_sizes, strict=True)
     ]
@@ -60,7 +59,7 @@ MOVES: dict[str, Callable[..., np.ndarray]] = {
 
 
 def move_by_numpy() -> None:
-    """Replaces what JAX does for these operations outside of `jit`."""
+    """Replaces JAX's functions for these operations outside of `jit`."""
     for name, move in MOVES.items():
         primitive = getattr(lax, name, None) or getattr(slicing, name, None)
         if primitive is not None:
@@ -71,15 +70,15 @@ def _moved(compiled: Callable, move: Callable) -> Callable:
     def result(*arrays, **options):
         if not (all(map(_is_plain, arrays)) and _is_exact(arrays, options)):
             return compiled(*arrays, **options)
-        with np.errstate(all="ignore"):  # numbers too large for float32 are infinite
+        with np.errstate(all="ignore"):  # numbers too large for float32 become infinite
             moved = move(*map(np.asarray, arrays), **options)
-        return jax.device_put(np.array(moved, order="C"))  # of a copy: it may share the memory
+        return jax.device_put(np.array(moved, order="C"))  # a copy, since JAX may share the memory
 
     return result
 
 
 def _is_plain(x) -> bool:
-    """Whether NumPy knows the type, and no device was chosen for it."""
+    """Whether NumPy has the type and no device was chosen."""
     if isinstance(x, jax.core.Tracer) or not isinstance(x, np.ndarray | jax.Array):
         return False
     chosen = isinstance(x, jax.Array) and (x.committed or len(x.devices()) > 1)
@@ -87,12 +86,12 @@ def _is_plain(x) -> bool:
 
 
 def _is_numpys(dtype) -> bool:
-    """float16 is rounded twice where XLA makes it of float64."""
+    """Whether NumPy converts as XLA does; XLA rounds twice from float64 to float16."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biufc" and dtype != np.float16
 
 
 def _is_exact(arrays, options) -> bool:
-    """Not a real number that becomes an integer: JAX and NumPy treat those too large for it differently."""
+    """Whether the conversion is unambiguous: real numbers too large for an integer type differ between JAX and NumPy."""
     if options.get("weak_type") or options.get("sharding") is not None:
         return False
     new = options.get("new_dtype", options.get("dtype"))

@@ -1,4 +1,4 @@
-"""A batch by the program of one of its entries, which is called for each."""
+"""A batch computed by the program of a single entry, which is called for each entry."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def of_each(function: Callable) -> Callable:
-    """`jax.jit(jax.vmap(function))` without `vmap`, under which a program takes longer to trace and to compile."""
+    """As `jax.jit(jax.vmap(function))`, but without `vmap`, under which programs take longer to trace and to compile."""
     program = jax.jit(function)
 
     def of_batch(*batch):

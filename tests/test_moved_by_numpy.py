@@ -1,4 +1,4 @@
-"""What the tests move by NumPy outside of `jit` is what JAX's programs give."""
+"""The operations that tests perform by NumPy give the results of JAX's programs."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ X = np.linspace(-1e39, 1e40, 24).reshape(4, 6)
 
 
 def moves(x, i):
-    """One of each kind."""
+    """One operation of each kind."""
     starts = (i, jnp.asarray(9, i.dtype))
     return [
         jnp.asarray(X),
@@ -43,7 +43,7 @@ def test_moves_are_those_of_programs():
 
 def test_moved_numbers_share_no_memory():
     whole = np.ones(1032)
-    x = whole[-whole.ctypes.data // 8 % 8 :][:1024]  # JAX shares memory that begins at 64 bytes
+    x = whole[-whole.ctypes.data // 8 % 8 :][:1024]  # JAX shares memory aligned to 64 bytes
     copies = [jnp.array(x), jnp.asarray(x)[:]]
     x[:] = 0.0
     for copy in copies:

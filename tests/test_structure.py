@@ -1,4 +1,4 @@
-"""The package's shape: imports go one way, importing changes nothing, docstrings and README hold."""
+"""The package's structure: imports in one direction, imports without side effects, sizes of folders and functions."""
 
 import ast
 import importlib
@@ -24,7 +24,7 @@ LAYERS = {
     "systems": 2,
     "control": 3,
     "ensemble": 3,
-    "identify": 4,  # designs experiments by moving control curves
+    "identify": 4,  # experiment design changes control curves
     "viz": 5,
     "cli": 6,
 }
@@ -57,7 +57,7 @@ def test_imports_go_one_way(path):
 
 
 def test_private_names_stay_in_their_folder():
-    """Names of modules may begin with an underscore; what is in them may not, if another folder needs it."""
+    """Module names may begin with an underscore; a name inside a module may not if another folder uses it."""
     taken = [
         (str(path), module, name)
         for path in SOURCE.rglob("*.py")
@@ -69,13 +69,13 @@ def test_private_names_stay_in_their_folder():
 
 
 def is_in_folder(module: str, name: str, folder: Path) -> bool:
-    """Whether the name is that of a module, or is defined in a module of this folder."""
+    """Whether the name is that of a module of this folder, or defined in one."""
     home = SOURCE.parent.joinpath(*module.split("."))
     return (home / f"{name}.py").exists() or (home / name).is_dir() or home.parent == folder
 
 
 def names_imported(path: Path):
-    """(module, name) of what a module takes from the package, by import or as an attribute of an imported module."""
+    """Pairs (module, name) that a module takes from the package, by import or as an attribute of an imported module."""
     tree, modules = ast.parse(path.read_text()), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -92,7 +92,7 @@ def names_imported(path: Path):
 
 
 def test_no_class_is_handed_to_a_check_that_could_import_it():
-    """A check of one class lives beside it. `check_kind` and `each_of` take any class."""
+    """A check of one class is in that class's folder; `check_kind` and `each_of` take any class."""
     handed = [
         (str(path), node.name)
         for path in SOURCE.rglob("*.py")
@@ -110,7 +110,8 @@ def test_no_class_is_handed_to_a_check_that_could_import_it():
     ids=lambda p: str(p.relative_to(SOURCE)),
 )
 def test_a_folder_has_few_modules_and_short_functions(folder):
-    """Fourteen modules at most, but one file for each system and each space; the median function under ten lines."""
+    """A folder has at most fourteen modules, except for one file per system and per space; the median function has
+    fewer than ten lines."""
     modules = sorted(folder.glob("*.py"))
     if folder.name not in ("systems", "geometry"):
         assert len([path for path in modules if path.name != "__init__.py"]) <= 14
@@ -119,7 +120,7 @@ def test_a_folder_has_few_modules_and_short_functions(folder):
 
 
 def lengths_of_functions(path: Path):
-    """Lines of each function of a module, without its docstring."""
+    """Numbers of lines of a module's functions, without docstrings."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
@@ -144,7 +145,7 @@ def test_a_class_or_type_has_one_name_and_a_name_one_meaning():
 
 
 def names_of_types(body):
-    """Names in capitals and small letters of a module: its classes and type aliases, without private ones."""
+    """The CamelCase names of a module without private ones: its classes and type aliases."""
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else [node]
         for target in targets:
@@ -164,7 +165,7 @@ def test_checks_and_shapes_import_no_folder():
 
 
 def test_import_changes_nothing():
-    """No precision switched, no device touched, nothing printed, no extra needed."""
+    """Importing changes no precision, touches no device, prints nothing and needs no extra."""
     program = (
         "import sys, jax; before = jax.config.values.copy(); import jaxhamel; "
         "from jax._src import xla_bridge; "
@@ -182,7 +183,7 @@ def test_import_changes_nothing():
 
 
 def test_names_found_when_asked_for_are_those_that_tools_read():
-    """`jaxhamel.simulate` stays the function, whatever imports the folder of that name."""
+    """`jaxhamel.simulate` stays the function, even after an import of the folder of that name."""
     tree = ast.parse((SOURCE / "__init__.py").read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If)).body
     imports = [node for node in block if isinstance(node, ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""Numbers of things, in words."""
+"""Counts of things in words."""
 
 import pytest
 

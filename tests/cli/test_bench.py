@@ -1,4 +1,4 @@
-"""`jaxhamel bench`: its table and its JSON; the measurements on small runs."""
+"""`jaxhamel bench`: its table, its JSON, and the measurements on small runs."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def test_table_and_json(short):
 
 
 def test_measurements_measure(monkeypatch):
-    """Eight lanes, few steps: every figure is there, positive, and the two routes go to the same place."""
+    """With eight lanes and few steps each figure exists and is positive, and the ratio is that of its figures."""
     monkeypatch.setattr(_bench, "BATCH", 8)
     monkeypatch.setattr(_bench, "STEPS", 10)
     monkeypatch.setattr(_bench, "REPEATS", 1)
@@ -55,7 +55,7 @@ def test_jax_that_cannot_be_started_is_one_line(monkeypatch):
 
 
 def test_a_fresh_process_that_fails_is_one_line(monkeypatch):
-    """It ended in a traceback of the process, and of the command. Settings for finding errors do not reach it."""
+    """A failing measurement process gives one line and no traceback; debugging settings are not passed on to it."""
     monkeypatch.setenv("JAX_DISABLE_JIT", "1")
     program = "import os; assert 'JAX_DISABLE_JIT' in os.environ, 'without them'"
     with pytest.raises(

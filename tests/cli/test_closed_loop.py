@@ -1,4 +1,5 @@
-"""`[feedback]` of `jaxhamel control`: robots that differ from the plan's, with feedback and without; messages."""
+"""`[feedback]` of `jaxhamel control`: robots with other parameters than the plan's, with and without feedback; error
+messages."""
 
 import json
 
@@ -30,14 +31,14 @@ BALL = (
 
 
 def found_at_once(problem, method, progress):
-    """The stored solution in place of a search."""
+    """Returns the stored solution instead of searching."""
     history = {"cost": np.ones(1), "defect": np.zeros(1)}
     return report(problem, figure_eight_curve(), 1.0, 0.0, history, 0.0, True, "stored")
 
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory):
-    """The first 1.2 s of the figure-eight."""
+    """Result of the command for the first 1.2 s of the figure-eight."""
     folder = tmp_path_factory.mktemp("closed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_meanwhile, "cores", lambda: 1)
@@ -50,7 +51,7 @@ def closed(tmp_path_factory):
 
 
 def test_numbers_of_the_closed_loop(closed):
-    """All robots follow with feedback and none does better without; forces are near the weight of 24.5 N."""
+    """All robots follow with feedback, with smaller errors than without it; forces are near the weight of 24.5 N."""
     _, said, _ = closed
     numbers = said["closed_loop"]
     assert numbers["trajectories"] == 16
@@ -58,13 +59,17 @@ def test_numbers_of_the_closed_loop(closed):
     assert numbers["completed"] == 1.0
     share = numbers["failed_share"]
     assert share["low"] == 0.0
-    np.testing.assert_allclose(share["high"], 1.96**2 / (16 + 1.96**2), rtol=1e-3)  # Wilson's
+    np.testing.assert_allclose(
+        share["high"], 1.96**2 / (16 + 1.96**2), rtol=1e-3
+    )  # upper end of Wilson's interval
     assert numbers["tracking_rms"] <= numbers["tracking_rms_95"] <= numbers["tracking_rms_max"]
     assert numbers["tracking_rms_max"] < 0.015
     without = numbers["open_loop"]
     assert without["tracking_rms_95"] > 1.3 * numbers["tracking_rms_95"]
     assert 20 < numbers["min_normal_force"] < 24.6
-    assert numbers["min_normal_force_completed"] == numbers["min_normal_force"]  # all of them
+    assert (
+        numbers["min_normal_force_completed"] == numbers["min_normal_force"]
+    )  # all robots completed the path
     assert 0 < numbers["max_friction"] < 0.3
 
 
@@ -122,7 +127,7 @@ def problem():
     ],
 )  # fmt: skip
 def test_bad_loop(problem, change, message):
-    """One line that names the key, before the search."""
+    """A bad table is refused before the search, in one line that names the key."""
     with pytest.raises(ScenarioError) as refused:
         check_loop_tables(load("figure-eight", [change]), problem, 0)
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""The command itself: help that teaches, the list of scenarios, missing extras, documentation of keys."""
+"""The command itself: help texts, the list of scenarios, missing extras, documented keys."""
 
 import runpy
 import shlex
@@ -34,7 +34,9 @@ def test_help_teaches():
 
 def test_python_m_is_the_command(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["jaxhamel", "scenarios"])
-    before = signal.getsignal(signal.SIGINT)  # the command takes it over: the process is its own
+    before = signal.getsignal(
+        signal.SIGINT
+    )  # the command replaces the handler, since the process is its own
     with pytest.raises(SystemExit) as end:
         runpy.run_module("jaxhamel", run_name="__main__")
     signal.signal(signal.SIGINT, before)
@@ -60,7 +62,7 @@ def test_scenarios_are_listed_with_a_line_each():
 
 @pytest.mark.parametrize("missing", ["jaxhamel.cli._app", "jaxhamel.cli._commands._simulate"])
 def test_command_without_its_extra_says_what_to_install(missing, monkeypatch):
-    """Whether it is needed at once or by one command, pictures for instance."""
+    """The message comes whether the command or only one of its parts, such as figures, needs the extra."""
     monkeypatch.setattr("sys.argv", ["jaxhamel", "simulate", "heavy-top"])
     monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.setattr(jaxhamel.cli, "EXTRAS", (*jaxhamel.cli.EXTRAS, missing))
@@ -69,7 +71,7 @@ def test_command_without_its_extra_says_what_to_install(missing, monkeypatch):
 
 
 def test_importing_the_command_changes_no_configuration_and_takes_no_pictures_along():
-    """`jaxhamel --help`, a list and a misspelt scenario need no matplotlib."""
+    """Help, lists and messages about misspelt scenarios do not import matplotlib."""
     code = (
         "import sys, jax, jaxhamel.cli; before = jax.config.jax_enable_x64; import jaxhamel.cli._app; "
         "raise SystemExit(before or jax.config.jax_enable_x64 or 'matplotlib' in sys.modules)"
@@ -78,7 +80,7 @@ def test_importing_the_command_changes_no_configuration_and_takes_no_pictures_al
 
 
 def test_every_key_is_documented():
-    """The tables of docs/scenarios.md are those that the schema gives."""
+    """docs/scenarios.md contains the tables generated from the schema."""
     assert scenario_keys() in DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -117,7 +119,7 @@ WITHOUT_JAX = {
 
 
 def test_what_is_wrong_with_a_scenario_is_said_without_jax():
-    """Keys, values and sizes of all tables; those of the system come from a file made of what its class declares."""
+    """Wrong keys, values and sizes are found without importing JAX; those of systems come from a generated file."""
     code = f"""
 import sys
 from jaxhamel.cli import guard, main
@@ -138,13 +140,15 @@ for arguments in {list(WITHOUT_JAX)}:
 
 
 def test_keys_of_named_systems_are_those_of_their_classes():
-    """The file that refuses a wrong key without JAX; `python -m jaxhamel.cli._scenario._system_description` writes it."""
+    """The file by which wrong keys are refused without JAX is up to date; `python -m
+    jaxhamel.cli._scenario._system_description` writes it."""
     assert _system_description.FILE.read_text("utf-8") == _system_description.generated()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors")
 def test_closed_standard_streams_change_nothing(interruptible):
-    """A shell's `<&- >&- 2>&-`: no file may get the number of one, since messages would go into it."""
+    """With the shell's `<&- >&- 2>&-`, descriptors 0 to 2 are opened on the null device, so that no message goes into
+    another file."""
     code = (
         "import os, sys; from jaxhamel.cli import guard, main; "
         "null = lambda i: os.fstat(i).st_rdev == os.stat(os.devnull).st_rdev; "

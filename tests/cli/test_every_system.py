@@ -1,4 +1,4 @@
-"""Every named system on the command line, from what its class says of itself: no line of cli/ knows any of them."""
+"""Each named system on the command line, by the description in its class; no line of cli/ names a system."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ SYSTEMS = named_systems()
 
 
 def scenario(kind):
-    """The system with the examples of its parameters, at its own start, for a tenth of a second."""
+    """A scenario of 0.1 s with the examples of the system's parameters and its default start."""
     values = {name: as_written(value) for name, value in examples_of(SYSTEMS[kind]).items()}
     return {
         "system": {"kind": kind, **values},
@@ -56,4 +56,6 @@ def test_simulation_from_the_examples(kind, tmp_path):
     assert len(set(header)) == len(header) == table.shape[1]
     np.testing.assert_allclose(table[:, 0], np.linspace(0.0, 0.1, 6), rtol=1e-15)
     assert np.isfinite(table).all()
-    assert '"things":' in (out / "report.html").read_text(encoding="utf-8")  # something is drawn
+    assert '"things":' in (out / "report.html").read_text(
+        encoding="utf-8"
+    )  # the page draws something

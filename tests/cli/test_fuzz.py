@@ -1,4 +1,4 @@
-"""Documents and options drawn at random: each is taken, or refused in one line; nothing else comes out of reading them."""
+"""Random documents and options are accepted, or refused in one line; no other error occurs."""
 
 import tomllib
 from pathlib import Path
@@ -32,11 +32,11 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 
 FOLDER = Path(jaxhamel.cli.__file__).parent / "scenarios"
 DOCUMENTS = {name: (FOLDER / f"{name}.toml").read_text("utf-8") for name in built_in()}
-FEW = ["suslov", "free-rigid-body", "ball-inertia"]  # quick to build
+FEW = ["suslov", "free-rigid-body", "ball-inertia"]  # scenarios that are quick to build
 
 
 def keys_of(table, path=""):
-    """Every dotted key of a document, those of its tables before them."""
+    """Yields each dotted key of a document, a table's own key before its entries."""
     pairs = table.items() if isinstance(table, dict) else enumerate(table)
     for key, value in pairs:
         yield f"{path}{key}"
@@ -53,7 +53,7 @@ TABLES = {
 
 
 def keys_in(text):
-    """The keys of a document and those of solvers; of a task the tables that may stand beside it."""
+    """The keys of a document and of solvers, and for a task those of the tables that may accompany it."""
     document = tomllib.loads(text)
     path = document.get("task", {}).get("path")
     names = ["method"] if path in BUILT_IN else ["feedback", "sensors", "closed_loop"]
@@ -75,7 +75,7 @@ VALUES = st.recursive(
 
 
 def toml(value):
-    """Roughly as TOML writes it."""
+    """The value in TOML's notation, approximately."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
@@ -85,7 +85,7 @@ def toml(value):
 
 @st.composite
 def changed(draw, names):
-    """A scenario and one to three --set options for it, of which most name a key that it has."""
+    """A scenario and one to three --set options for it, most of which name an existing key."""
     name = draw(st.sampled_from(names))
     known = st.sampled_from(KEYS[name])
     near = st.builds(lambda key, more: key + more, known, st.sampled_from([".0", ".T", "x", "."]))
@@ -98,7 +98,7 @@ def changed(draw, names):
 
 @st.composite
 def mangled(draw):
-    """The text of a scenario in which pieces were taken out, doubled or replaced."""
+    """The text of a scenario with random pieces removed or replaced."""
     text = DOCUMENTS[draw(st.sampled_from(sorted(DOCUMENTS)))]
     for _ in range(draw(st.integers(1, 4))):
         start, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
@@ -108,7 +108,7 @@ def mangled(draw):
 
 
 def one_line(read):
-    """What was read, or None where it was refused, in one line that is not too long to be read."""
+    """The value read, or None if it was refused in one line of moderate length."""
     try:
         return read()
     except ScenarioError as error:
@@ -126,7 +126,7 @@ def loaded(source, options=()):
 @settings(max_examples=400)
 @given(changed(sorted(DOCUMENTS)))
 def test_options(case):
-    """A scenario that was taken has a size that can be told, or is refused for it."""
+    """An accepted scenario has a computable size, or is refused for its size."""
     scenario = loaded(*case)
     if scenario is None:
         return
@@ -149,7 +149,7 @@ def test_documents(text, tmp_path):
 @settings(max_examples=150)
 @given(case=changed(FEW))
 def test_objects(case):
-    """What was read and is not too large makes objects, or they say why not."""
+    """An accepted scenario of moderate size gives objects, or is refused in one line."""
     scenario = loaded(*case)
     if scenario is None:
         return

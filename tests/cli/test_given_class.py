@@ -1,4 +1,4 @@
-"""A system of one's own, --system FILE.py:Class, and what `jaxhamel new` writes to start one from."""
+"""A user's own system, --system FILE.py:Class, and the files that `jaxhamel new` writes."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def mine(tmp_path):
 
 
 def test_plain_fields_are_keys_and_the_motion_is_the_oscillators(mine):
-    """x = cos 2t: the spring 8 and the mass 2 are those of the file."""
+    """With the file's spring 8 and mass 2 the motion is x = cos 2t."""
     steps = sets("time.samples=3", "solver.method=dopri8", "solver.rtol=1e-10", "solver.atol=1e-12")
     result = run(
         "simulate",
@@ -166,12 +166,12 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
 
 
 def outcome_of(folder, *files):
-    """The lines of `pytest` in a process of its own, up to the first test that fails."""
+    """The lines of a `pytest` process, up to the first failing test."""
     options = ["-qx", "-rA", "--tb=no", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *files]
-    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take 2 s to import
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # importing plugins takes 2 s
     done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, check=False)
-    assert done.returncode == 1, done.stdout  # one fails
+    assert done.returncode == 1, done.stdout  # one test fails
     return done.stdout.decode().splitlines()
 
 
@@ -191,7 +191,7 @@ def test_report_writes_the_page_of_any_system(tmp_path):
 
 @pytest.mark.parametrize("command", ["simulate", "control", "montecarlo", "identify", "predict"])
 def test_examples_of_help_texts_are_scenarios_that_are_taken(command):
-    """Every example with a built-in scenario and --set is read; --system is an option of each command."""
+    """The help's examples with --set are accepted, and each command has the option --system."""
     text = (
         CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
     )
@@ -209,7 +209,7 @@ def test_parameters_of_named_systems_say_what_they_are():
 
 @pytest.mark.parametrize("name", ["typing", "numpy", "jaxhamel"])
 def test_new_takes_no_name_of_a_module(name, tmp_path):
-    """In this folder Python would import the new file in its place."""
+    """A file with the name of a module would shadow it when Python runs in this folder."""
     found = run("new", name, "--out", tmp_path)
     assert found.exit_code == 2
     assert f"Python finds a module {name} already" in found.stderr

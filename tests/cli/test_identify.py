@@ -1,4 +1,4 @@
-"""`jaxhamel identify` and `jaxhamel predict`: made-up data, files, messages."""
+"""`jaxhamel identify` and `jaxhamel predict`: synthetic data, files, error messages."""
 
 import csv
 import json
@@ -200,7 +200,7 @@ def test_built_in_scenario_seeks_ten_inertial_parameters():
 
 
 def test_runs_of_an_earlier_command_are_no_data(scenario, tmp_path, monkeypatch):
-    """One run is made up now; the folder has two of a command before."""
+    """Only the run that is synthesised now is read, although the folder holds two runs of an earlier command."""
     read = []
     monkeypatch.setattr(_identify, "build_problem", lambda *x: read.extend(x[-1]) or 1 / 0)
     (tmp_path / "out" / "data").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`jaxhamel montecarlo`: its files, resuming, what it refuses."""
+"""`jaxhamel montecarlo`: its files, resuming, and the input that it refuses."""
 
 import json
 from types import SimpleNamespace
@@ -63,7 +63,8 @@ def summary(folder):
 
 
 def test_quantities_of_a_ball(monkeypatch):
-    """Two balls at three times: extremes of their forces, (time, ball, axis), and distances from the path."""
+    """For two balls at three times, extremes of the given forces (time, ball, axis) and distances from the path are
+    those by hand."""
     force = np.array(
         [[[3, 0, 4], [0, 0, 9]], [[0, 1, 5], [6, 8, 2]], [[9, 9, -1], [0, 0, 7]]], float
     )
@@ -85,7 +86,7 @@ def test_quantities_of_a_ball(monkeypatch):
 
 
 def test_statistics_are_those_of_the_exact_motion(done):
-    """A homogeneous ball keeps ω: it ends at r ω t, its mean and deviation those of what was drawn."""
+    """A homogeneous ball keeps ω and ends at r ω t, so mean and deviation of the end follow from those drawn."""
     said = summary(done)
     assert said["trajectories"] == 300
     assert said["failed"] == 0
@@ -112,7 +113,7 @@ def test_files_are_there(done):
 
 
 def test_resumed_run_has_the_same_statistics(scenario, done, tmp_path):
-    """Half of it is taken away, as if it had been killed there."""
+    """A block is removed, as if the run had been killed; resuming gives the same statistics."""
     before = json.dumps(summary(done)["statistics"])
     chunk = done / "values.zarr" / "c" / "1" / "0"
     assert chunk.is_file()
@@ -144,7 +145,7 @@ def test_folder_with_a_run_is_left_alone(scenario, done, arguments, message):
 
 
 def test_one_trajectory_again_alone(scenario, done, tmp_path):
-    """Its parameters are those of the ensemble, and it ends where it did there: a homogeneous ball keeps ω."""
+    """One trajectory of the ensemble, run alone by its index, has the same parameters and the same end."""
     import zarr
 
     out = tmp_path / "one"
@@ -185,7 +186,7 @@ def model_of(scenario, *changes):
 
 
 def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
-    """A homogeneous ball keeps ω and ends at r ω t."""
+    """With adaptive steps, too, a homogeneous ball keeps ω and ends at r ω t."""
     model = model_of(scenario, "montecarlo.rtol=1e-8")
     assert model.steps == {"rtol": 1e-8, "atol": 1e-10}
     more = np.random.default_rng(0).normal(0.0, 0.2, (5, 3))
@@ -195,7 +196,7 @@ def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
 
 
 def test_balls_that_leave_the_ground_count_as_slipping_and_stay_in_the_statistics(scenario):
-    """The weight is above the centre at the start: N = m (g − ρ ω²) there, negative beyond ω = 19.8."""
+    """With a weight above the centre N = m (g − ρ ω²) at the start, negative beyond ω = 19.8 rad/s."""
     model = model_of(scenario, "system.shell_com=[0.0, 0.0, 0.025]", "montecarlo.dt=0.005")
     more = np.array([[0.0, 5.0, 0.0], [0.0, 20.0, 0.0], [0.0, 30.0, 0.0]])  # added to ω_y = 1
     found = {name: np.asarray(x) for name, x in model({"initial.u": more})[0].items()}
@@ -205,11 +206,14 @@ def test_balls_that_leave_the_ground_count_as_slipping_and_stay_in_the_statistic
     assert np.all(found["max_friction"] >= 0)
     statistics = _statistics(SimpleNamespace(values=found, statistics={}), 1e9)
     assert statistics["lift_off"]["probability"] == pytest.approx(2 / 3)
-    assert statistics["slip"]["probability"] == pytest.approx(2 / 3)  # no coefficient is enough
+    assert statistics["slip"]["probability"] == pytest.approx(
+        2 / 3
+    )  # no friction coefficient is large enough
 
 
 def test_stops_at_an_accuracy(scenario, tmp_path):
-    """Deviation 0.2 m/s · 0.1 m · 1 s: 0.02/√256 = 0.00125 after the first block."""
+    """The end has the deviation 0.2 rad/s · 0.1 m · 1 s, so its mean has the error 0.02/√256 = 0.00125 after the first
+    block."""
     arguments = ["-n", 600, "--accuracy", "end_x=0.0014", "--out", tmp_path]
     found = jaxhamel("montecarlo", scenario, *arguments)
     assert found.exit_code == 0, found.stderr
@@ -232,7 +236,7 @@ def test_no_trajectories_at_all(scenario, tmp_path):
 
 
 def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
-    """Ctrl-C: the status that shells expect, what is kept, and nothing of Python's."""
+    """Ctrl-C ends with status 130 and one line about the files and --resume."""
 
     def job():
         (tmp_path / "values.zarr").mkdir()
@@ -249,7 +253,7 @@ def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
 
 
 def test_full_disk_is_one_line(scenario, tmp_path, monkeypatch):
-    """Exit status 1; the folder says what stays."""
+    """A full disk ends with status 1 and one line that says how many trajectories are kept."""
 
     def full(self, rows, values):
         raise OSError(28, "No space left on device")

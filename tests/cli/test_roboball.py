@@ -1,4 +1,5 @@
-"""`jaxhamel identify roboball` and `predict` after it: messages, a prediction with known parameters, measured runs."""
+"""`jaxhamel identify roboball` and `predict` after it: error messages, a prediction with known parameters, measured
+runs."""
 
 import json
 import os
@@ -35,7 +36,7 @@ def told(*words):
 
 
 def write_run(path, system, q0, u0, seconds, steps, dt):
-    """A run made up with the system, in nanoseconds."""
+    """Writes a simulated run with time stamps in nanoseconds."""
     ts = jnp.linspace(0.0, seconds, steps)
     motion = simulate(system, jnp.array(q0), jnp.array(u0), ts, dt=dt)
     rows = np.column_stack([7e12 + 1e9 * np.asarray(ts), np.asarray(motion.q[:, :2])])
@@ -50,7 +51,7 @@ def test_it_is_listed_and_belongs_to_identify(tmp_path):
 
 
 def test_it_starts_from_the_design():
-    """All parameters of the scenario but the contact's are those of the class, which has them from the drawing."""
+    """The scenario's parameters, except those of the contact, are the class's values from the drawing."""
     given = {k: v for k, v in tomllib.loads(SCENARIO)["system"].items() if k != "kind"}
     guessed = {"contact_stiffness", "rest_angle", "rolling_coulomb", "rolling_viscous"}
     drawn = SoftRollingPendulum.roboball()
@@ -59,7 +60,7 @@ def test_it_starts_from_the_design():
 
 
 def test_messages(tmp_path):
-    """Without data, with data of the stand alone, with a broken file, with a key that is not there: one line, status 2."""
+    """Missing data, data of the stand only, broken files and unknown keys give one message and status 2."""
     out = ("--out", tmp_path / "out")
     code, text = told("identify", "roboball", *out)
     assert (code, "--data is missing" in text) == (2, True)
@@ -80,7 +81,8 @@ def test_messages(tmp_path):
 
 
 def test_prediction_of_a_run_with_another_stiffness(tmp_path):
-    """A run made up with a contact a fifth stiffer than that of the file: found in half a second, and met to the end."""
+    """A simulated run with a contact a fifth stiffer: its stiffness is found from the first half second, and the rest
+    is predicted."""
     fitted = {"contact_stiffness": 20.0, "rest_angle": 0.06, "rolling_coulomb": 0.45}
     fitted |= {"rolling_viscous": 2.7}
     entries = "".join(f"[[fitted]]\npath = '{k}'\nvalue = {v}\n" for k, v in fitted.items())
@@ -103,7 +105,7 @@ def test_prediction_of_a_run_with_another_stiffness(tmp_path):
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_writes_what_was_found(tmp_path, monkeypatch):
-    """The signal comes while an iteration is told; `predict` takes what is written."""
+    """SIGINT comes during a progress report; the result so far is written in a form that `predict` reads."""
     system = SoftRollingPendulum.roboball(contact_stiffness=20.0, rolling_coulomb=0.45)
     write_run(tmp_path / "run.csv", system, [-0.36, 0.37, 0.0], [0.0, 0.0], 0.5, 26, 0.02)
     seen = []
@@ -131,7 +133,8 @@ def test_ctrl_c_writes_what_was_found(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(DATA is None, reason="the measured runs are not here")
 def test_measured_runs(tmp_path):
-    """RMS over both training runs and both angles at most 0.024 rad; each value within a factor 2 of drawing or report."""
+    """The RMS over both training runs and both angles is at most 0.024 rad, and each value is within a factor of 2 of
+    drawing or report."""
     code, text = told("identify", "roboball", "--data", DATA, "--out", tmp_path / "fit")
     assert code == 0, text
     reached = json.loads((tmp_path / "fit" / "summary.json").read_text())["reached"]

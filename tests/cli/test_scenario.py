@@ -1,4 +1,4 @@
-"""Scenarios: every message of a bad one, `--set`, defaults, and that the built-in ones are good."""
+"""Scenarios: messages about bad ones, `--set`, defaults, and the built-in ones."""
 
 import pytest
 
@@ -179,7 +179,7 @@ def test_scenario_that_does_not_exist(tmp_path):
     message = refused("heavy-tap")
     assert message.startswith("there is no such scenario. Did you mean `heavy-top`?")
     assert "suslov" in message
-    assert "ball-inertia" not in message  # which is for another command
+    assert "ball-inertia" not in message  # a scenario of another command
     with pytest.raises(ScenarioError, match="Give a TOML file or one of ball-inertia, roboball"):
         load_identification("no-such-thing")
     assert refused(str(tmp_path / "no.toml")) == (

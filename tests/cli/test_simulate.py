@@ -1,4 +1,4 @@
-"""`jaxhamel simulate`: every built-in scenario from end to end, its files, its failures."""
+"""`jaxhamel simulate`: each built-in scenario from start to end, its files, its failures."""
 
 import json
 
@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from jaxhamel.cli._app import app
 from jaxhamel.cli._scenario._scenario import built_in
 
-# Short, coarse, and by a solver that is quick to compile.
+# A short and coarse simulation by a solver that compiles quickly.
 QUICK = ("time.samples=21", "solver.method=tsit5", "solver.dt=0", "solver.rtol=1e-8")
 END = {"heavy-top": 0.05, "suslov": 5.0, "free-rigid-body": 3.0}
-ELSEWHERE = {"reference-ball", "circle"}  # here below, and in test_control.py
+ELSEWHERE = {"reference-ball", "circle"}  # tested below and in test_control.py
 FILES = {"summary.json", "trajectory.csv", "report.html"}
 FIGURES = {
     "rolling-ball": {"path.png", "angles.png", "forces.png"},
@@ -48,7 +48,8 @@ SIMULATED = {name for name, about in built_in().items() if "simulate" in about.c
 
 @pytest.mark.parametrize("name", ["reference-ball", "suslov"])
 def test_pictures_are_compiled_beside_the_simulation(name, tmp_path, monkeypatch, caplog):
-    """For a body that stands still in a thread; then this one, which alone is listened to here, compiles none for them."""
+    """Another thread compiles the figures' programs with a motionless body, so this thread, whose log is read, compiles
+    none for them."""
     monkeypatch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
     with jax.log_compiles():
         result = jaxhamel("simulate", name, "--out", tmp_path, *changes(*QUICK, "time.end=0.37"))
@@ -111,7 +112,7 @@ def test_table_holds_the_published_trajectory(reference):
 
 
 def test_table_reloads_as_the_simulation_gave_it(reference):
-    """17 digits: the very numbers of a simulation by the library itself."""
+    """The table has 17 digits: it gives exactly the numbers of a simulation by the library."""
     import diffrax
     import jax.numpy as jnp
 

@@ -1,4 +1,5 @@
-"""`identify` with [[stages]], [[priors]] and a steady clock, and `predict` by age: a pendulum in a stand, known answers."""
+"""`identify` with [[stages]], [[priors]] and a steady clock, and `predict` with weights by age: a pendulum in a stand
+with known parameters."""
 
 import csv
 import json
@@ -82,7 +83,7 @@ def command(*words):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Exact motions with a tilt of each run's own; every seventh stamp of run1 is 9 ms late."""
+    """Exact motions, each run with its own tilt; every seventh time stamp of run1 is 9 ms late."""
     folder = tmp_path_factory.mktemp("data")
     table = tomllib.loads(SCENARIO)["system"]
     fixed = {key: value for key, value in table.items() if key != "kind"}

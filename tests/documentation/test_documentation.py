@@ -1,4 +1,4 @@
-"""README, docstring examples and notebooks run, and print what they say they print."""
+"""The code in README, docstring examples and notebooks runs and prints the output shown."""
 
 import doctest
 import gc
@@ -16,13 +16,14 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
 def python_blocks(text: str):
-    """(code, expected output): a ```python block, and the ```text block right behind it where there is one."""
+    """Pairs (code, expected output): a ```python block and the ```text block right after it, if there is one."""
     pattern = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
     return [(m.group(1), m.group(2)) for m in pattern.finditer(text)]
 
 
 def same_output(printed: str, expected: str) -> None:
-    """The same words, and numbers equal to the digits shown, counts of steps to 2 %, rounding errors as rounding errors."""
+    """Whether words are equal, and numbers equal to the digits shown, step counts to 2 %, rounding errors as rounding
+    errors."""
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", expected).split()
     for got, want in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
         assert abs(float(got) - float(want)) <= tolerance(want), f"{got} is not {want}"
@@ -73,12 +74,12 @@ import matplotlib as _matplotlib
 _os.chdir({folder!r})
 _jax.config.update("jax_enable_x64", False)
 _matplotlib.rcdefaults()
-"""  # the state in which a notebook finds a new kernel
+"""  # the state of a new kernel when a notebook begins
 
 
 @pytest.fixture(scope="module")
 def kernel():
-    """One process for all notebooks: most of the time of a short one is the start of its own.
+    """One process for all notebooks, since starting a kernel takes most of the time of a short one.
 
     NumPy moves its numbers outside of `jit`, and programs are lowered in one context, as in all tests
     (`moved_by_numpy.py`, `lowered_in_one_context.py`).
@@ -87,7 +88,7 @@ def kernel():
     client = nbclient.NotebookClient(
         nbformat.v4.new_notebook(),
         timeout=300,
-        shutdown_kernel="immediate",  # asked to end, it took 2.5 s, and 5 beside another worker
+        shutdown_kernel="immediate",  # a regular shutdown takes 2.5 s to 5 s
         extra_arguments=[
             f"--IPKernelApp.exec_lines={line}"
             for line in (
@@ -103,7 +104,7 @@ def kernel():
 
 
 def run_notebook(kernel, notebook, folder) -> None:
-    """Every cell in order, in an empty namespace with JAX's own precision."""
+    """Runs each cell in order, in an empty namespace with JAX's default precision."""
     first = nbformat.v4.new_code_cell(ANEW.format(folder=str(folder)))
     notebook.cells.insert(0, first)
     kernel.nb = notebook
@@ -113,7 +114,7 @@ def run_notebook(kernel, notebook, folder) -> None:
 
 
 def test_a_notebook_begins_with_nothing_of_the_one_before(kernel, tmp_path):
-    """Neither its names nor its precision; and a cell that fails is seen."""
+    """A notebook sees neither names nor precision of the previous one, and a failing cell is reported."""
     cell, new = nbformat.v4.new_code_cell, nbformat.v4.new_notebook
     before = cell("import jax; x = 1; jax.config.update('jax_enable_x64', True)")
     after = cell("import jax; assert 'x' not in dir() and not jax.config.jax_enable_x64")

@@ -1,4 +1,4 @@
-"""The tables of equations and errata: every name in them exists, and every paper has its rows."""
+"""The tables of equations and errata: each name in them exists, and each paper has its rows."""
 
 import functools
 import re
@@ -22,14 +22,14 @@ def sections(page: str) -> dict[str, str]:
 
 
 def rows(section: str):
-    """The cells of each row of the section's tables, headings left out."""
+    """The cells of each row of the section's tables, without headings."""
     for line in section.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if cells and not set(cells[0]) <= {"-", ":"} and cells[0] not in HEADINGS:
             yield cells
 
 
-NUMBERED = {  # the last number of each run; all five papers number without gaps
+NUMBERED = {  # the last number of each sequence; all five papers number without gaps
     "Müller 2021": {"": 142},
     "Müller 2023": {"1.": 4, "2.": 12, "3.": 15, "4.": 15, "5.": 36, "6.": 5, "7.": 2},
     "Massa–Vignolo": {"": 19},

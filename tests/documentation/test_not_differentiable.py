@@ -1,4 +1,5 @@
-"""docs/derivatives.md: functions that loop in Python name a traced argument; information has a gradient in both modes."""
+"""docs/derivatives.md: functions that loop in Python name a traced argument, and information has a gradient in both
+modes."""
 
 import equinox as eqx
 import jax
@@ -27,7 +28,7 @@ def pushed(x):
 
 
 def experiment():
-    """A push of known size, from a known start; made outside of the traces that it is used in."""
+    """An experiment with a push of known size from a known start, made outside the traces that use it."""
     with jax.ensure_compile_time_eval():
         given = Cart(jnp.array(2.0)), [identify.Positive("mass")], [PLACE], TS
         return identify.Experiment(*given, jnp.zeros(1), jnp.zeros(1), state_error=1e-9)

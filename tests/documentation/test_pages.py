@@ -1,4 +1,4 @@
-"""The code of pages in docs/ runs from top to bottom and prints what they say it prints."""
+"""The code of pages in docs/ runs from start to end and prints the output shown."""
 
 import pytest
 

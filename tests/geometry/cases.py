@@ -1,4 +1,4 @@
-"""The spaces under test, each with its Lie algebra in NumPy, and increments in every regime."""
+"""The spaces under test, each with its Lie algebra in NumPy, and increments in all regimes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ PITCH = 0.3
 class Case:
     name: str
     space: AbstractSpace
-    rotations: tuple[slice, ...]  # the components of δ that are one rotation each
+    rotations: tuple[slice, ...]  # groups of components of δ, each of one rotation
     algebra: Callable[[np.ndarray], np.ndarray]  # δ as a matrix, independent of the package
 
 
@@ -67,7 +67,7 @@ SINGLE = [
 
 
 def _product(name: str, space: Product, parts: list[Case]) -> Case:
-    """The direct sum, from cases in the order of the (flattened) product."""
+    """The direct sum of cases, in the order of the flattened product."""
     starts = np.cumsum([0] + [case.space.dim for case in parts])
 
     def algebra(d):
@@ -99,7 +99,7 @@ CASES = [
     ),
 ]
 
-# In single precision the product alone, for it contains every other space.
+# In single precision only the product is tested, since it contains all other spaces.
 _PRECISE = [(case, np.float64) for case in CASES] + [(CASES[-1], np.float32)]
 
 by_case = {"argnames": "case", "argvalues": CASES, "ids": [case.name for case in CASES]}
@@ -131,7 +131,7 @@ def increments(draw, case: Case, dtype=np.float64):
 
 @lru_cache
 def compiled(space: AbstractSpace, operation: str) -> Callable:
-    """One jitted operation of a space, shared by all tests: small programs compile fastest."""
+    """A jitted operation of a space, which all tests share: small programs compile fastest."""
     return jax.jit(lambda *arguments: getattr(space, operation)(*arguments))
 
 

@@ -11,7 +11,7 @@ by_group = pytest.mark.parametrize("space", GROUPS, ids=[type(g).__name__ for g 
 
 
 def random_connection(seed, rows, columns, features):
-    """A smooth random A(x), `(rows, columns)`, of `features` numbers x."""
+    """A smooth random matrix function A(x), `(rows, columns)`, of `features` numbers x."""
     generator = np.random.default_rng(seed)
     out, inner = generator.normal(size=(rows, columns, 4)), generator.normal(size=(4, features))
     return lambda x: jnp.tensordot(jnp.asarray(out), jnp.sin(jnp.asarray(inner) @ x + 0.3), axes=1)

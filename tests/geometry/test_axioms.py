@@ -1,7 +1,7 @@
-"""Group axioms and the defining identities of exp, log, Ad and ad, in every regime.
+"""Group axioms and the defining identities of exp, log, Ad and ad, in all regimes.
 
-The oracle is a matrix representation: the Lie algebra in NumPy (`geometry_cases`),
-`scipy.linalg.expm`, matrix products.
+The reference is a matrix representation: the Lie algebra in NumPy (tests/geometry/cases.py), `scipy.linalg.expm` and
+matrix products.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ def operations(case: Case, *names: str):
 
 
 def axioms(case: Case, a, b, c):
-    """Pairs of matrices that must be equal."""
+    """Pairs of matrices that must be equal, by the axiom's name."""
     exp, product, M, inv, Ad, retract = operations(
         case, "exp", "compose", "matrix", "inverse", "Ad", "retract"
     )

@@ -1,4 +1,4 @@
-"""Differentials of functions on a group, and frames completed by the rows of independent velocities."""
+"""Differentials of functions on a group, and frames completed with the rows of independent velocities."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxhamel.geometry import SE2, SO3, Euclidean, Product, completed_frame, dif
 
 
 class FourBar(System):
-    """Three bars in a row between two fixed joints, each turned by its own angle; masses in the middles of the bars."""
+    """Three bars in a row between two fixed joints, each described by its angle, with masses at the bars' middles."""
 
     space = Euclidean(3)
     n_constraints = 2
@@ -33,7 +33,7 @@ class FourBar(System):
 
 
 def test_differential_on_a_product_of_groups():
-    """Against derivatives along one-parameter subgroups by central differences (error h² plus rounding / h)."""
+    """The differential equals central differences along one-parameter subgroups (error h² plus rounding / h)."""
     space = Product(SO3(), SE2(), Euclidean(2))
     q = space.retract(space.identity(), jnp.array([0.3, -1.1, 0.4, 2.0, 0.5, -0.2, 1.0, 3.0]))
 
@@ -51,7 +51,8 @@ def test_differential_on_a_product_of_groups():
 
 
 def test_four_bar_linkage_by_the_angle_of_its_crank():
-    """Against Lagrange's equations of the first kind, M v̇ = f + Gᵀ λ and G v̇ = −Ġ v, solved by NumPy."""
+    """Accelerations equal those of Lagrange's equations of the first kind, M v̇ = f + Gᵀ λ and G v̇ = −Ġ v, solved by
+    NumPy."""
     system, q = FourBar(), jnp.array([1.1, 0.2, 0.7])
     G = differential(lambda q: system.holonomic(0.0, q), q, system.space)
     v = jnp.linalg.solve(completed_frame(G, independent=[0]), jnp.array([0.0, 0.0, 2.0]))

@@ -22,7 +22,7 @@ from tests.geometry.random_connections import by_group, random_connection
 
 
 def difference(f, x, h=1e-3):
-    """∂f/∂x by central differences of fourth order, last axis."""
+    """∂f/∂x by central differences of fourth order, along a new last axis."""
     columns = []
     for e in np.eye(len(x)):
         wide = (f(x + h * e) - f(x - h * e)) / (2 * h)

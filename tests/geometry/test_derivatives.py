@@ -84,7 +84,7 @@ def log_exp_derivatives(space, delta):
 @in_precisions(double=["SO3", "SE2"], single=["SO3", "SE2", "SE3"])
 @given(data=st.data())
 def test_derivatives_of_log_after_exp(case: Case, dtype, data):
-    """The identity map's: 1 and 0, in forward over reverse mode, in every regime."""
+    """log after exp is the identity map, with the derivatives 1 and 0, by forward over reverse mode in all regimes."""
     first, second = log_exp_derivatives(case.space, data.draw(increments(case, dtype)))
     close(first, np.eye(case.space.dim), dtype, units=256)
     close(second, np.zeros(second.shape), dtype, units=2000)
@@ -92,7 +92,7 @@ def test_derivatives_of_log_after_exp(case: Case, dtype, data):
 
 @partial(jax.jit, static_argnums=0)
 def local_hessian(space, a, b):
-    """Second derivatives of |local(q, q1)|² in a step from q."""
+    """Second derivatives of |local(q, q1)|² by a step from q."""
     q, q1 = space.exp(a), space.retract(space.exp(a), b)
     return jax.hessian(lambda d: jnp.sum(space.local(space.retract(q, d), q1) ** 2))(0 * a)
 
@@ -110,7 +110,7 @@ def test_hessian_of_the_distance_is_finite_and_two_at_zero(case: Case, dtype, da
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_log_of_quaternions_that_underflow(dtype):
-    """|u|² underflows long before u does: the logarithm is 2u all the same, and of −q too."""
+    """|u|² underflows long before u does; the logarithm of ±q is nevertheless 2u."""
     log, jacobian = jax.jit(SO3().log), jax.jit(jax.jacfwd(SO3().log))
     for size in (1e-3, 1e-10, 1e-19, 1e-22, 1e-30):
         q = jnp.array([1, size, -size, 0], dtype)
@@ -128,7 +128,7 @@ def test_log_is_the_shorter_rotation():
 
 
 def test_half_a_turn_exactly():
-    """w = 0: angle π, and derivatives are finite."""
+    """At w = 0 the angle is π and the derivatives are finite."""
     q = jnp.array([0.0, 0.6, 0.0, 0.8])
     np.testing.assert_allclose(SO3().log(q), np.pi * q[1:], rtol=1e-15)
     assert np.all(np.isfinite(jax.jit(jax.jacfwd(jax.jacrev(SO3().log)))(q)))
@@ -136,7 +136,8 @@ def test_half_a_turn_exactly():
 
 @jax.jit
 def over_reverse(points, v):
-    """Hessian times v of a product of exponentials and a logarithm, without a loop and in one; forward over reverse."""
+    """Hessian times v, by forward over reverse mode, of a product of exponentials and a logarithm, without a loop and
+    in one."""
 
     def turned(q, delta):
         return SO3().retract(q, delta)
@@ -160,7 +161,8 @@ def over_reverse(points, v):
 
 
 def test_forward_over_reverse_in_a_loop():
-    """JAX drops derivative rules there: what it inlines must have finite and right derivatives, at the identity too."""
+    """In a loop JAX drops derivative rules, so the inlined operations must have finite, correct derivatives, also at
+    the identity."""
     points = jnp.array([[0.0, 0, 0], [1e-9, 0, 2e-9], [1e-4, -2e-4, 0], [0.3, -0.2, 0.7]])
     plain, looped = over_reverse(points, jnp.array([0.6, -0.8, 0.3]))
     np.testing.assert_allclose(looped, plain, rtol=0, atol=1e-12)

@@ -24,7 +24,7 @@ def test_dexp_is_its_series_and_dexpinv_its_inverse(case: Case, dtype, data):
 
 @partial(jax.jit, static_argnums=0)
 def body_velocity(space, delta, rate):
-    """v of exp(φ(t)) with φ = delta, φ̇ = rate, by differentiating exp itself."""
+    """Body velocity v of exp(φ(t)) with φ = delta, φ̇ = rate, by differentiating exp."""
     return space.velocity(*jax.jvp(space.exp, (delta,), (rate,)))
 
 

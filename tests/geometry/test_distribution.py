@@ -1,4 +1,4 @@
-"""Growth vectors and integrability of constraints, against the published ones and each other."""
+"""Growth vectors and integrability of constraints, against published ones and by two methods."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ BALL_AT = (SO3().exp(jnp.asarray([0.4, -0.7, 0.9])), jnp.asarray([0.3, 1.2]))
 
 
 def ball(q):
-    """ẋ = R ω_y, ẏ = −R ω_x with ω = R(q) Ω in space; free to spin about the vertical."""
+    """ẋ = R ω_y, ẏ = −R ω_x with the spatial angular velocity ω = R(q) Ω; the ball may spin about the vertical."""
     rotation, radius = quaternion_matrix(q[0]), 0.4
     rows = jnp.stack([-radius * rotation[1], radius * rotation[0]])
     return jnp.concatenate([rows, jnp.eye(2)], axis=1)
@@ -34,7 +34,7 @@ def ball_without_spin(q):
 
 
 def disk(q):
-    """(x, y, heading φ, roll θ): ẋ = R θ̇ cos φ, ẏ = R θ̇ sin φ."""
+    """A rolling disk (x, y, heading φ, roll θ): ẋ = R θ̇ cos φ, ẏ = R θ̇ sin φ."""
     zero = jnp.zeros_like(q[0])
     return jnp.stack(
         [
@@ -45,17 +45,17 @@ def disk(q):
 
 
 def sleigh(q):
-    """No sideways velocity of the blade: v_y = 0 in the body, on SE(2)."""
+    """A blade without sideways velocity: v_y = 0 in the body, on SE(2)."""
     return jnp.asarray([[0.0, 0.0, 1.0]])
 
 
 def sphere(q):
-    """q·q̇ = 0: stays on a sphere; times a function, that it may not look like a gradient."""
+    """q·q̇ = 0, which confines q to a sphere, multiplied by a function so that it is no gradient."""
     return (jnp.exp(q[1]) * q)[None]
 
 
 def mixed(q):
-    """ż = y ẋ (contact) and w + x z a constant of motion in disguise, in (x, y, z, w)."""
+    """ż = y ẋ (contact), and a hidden constant of motion w + x z, in (x, y, z, w)."""
     contact = jnp.stack([-q[1], 0 * q[0], 0 * q[0] + 1, 0 * q[0]])
     total = jax.grad(lambda q: q[3] + q[0] * q[2] + jnp.sin(q[1]))(q)
     return jnp.stack([contact + q[3] * total, (2 + q[0]) * total])
@@ -123,7 +123,7 @@ def test_frame_independence(name):
 
 
 def _singular_values(constraints, q, space):
-    """Of the tensor γ with orthonormal rows: no basis enters."""
+    """Singular values of the tensor γ for orthonormal rows, which do not depend on the basis."""
     gamma = np.asarray(frobenius(constraints, q, space))
     values, vectors = np.linalg.eigh(np.asarray(constraints(q) @ constraints(q).T))
     root = vectors / np.sqrt(values)

@@ -1,4 +1,4 @@
-"""The entire functions C_k and their derivatives against their series in integers of 400 bits."""
+"""The entire functions C_k and their derivatives, against their series in 400-bit integer arithmetic."""
 
 from functools import cache, partial
 from math import factorial, perm
@@ -18,7 +18,7 @@ BITS = 400  # behind the point
 
 @cache
 def exact(k: int, x: float, derivative: int = 0) -> float:
-    """Σ_j (−1)^j x^j/(2j+k)! differentiated term by term; 60 terms leave nothing for x ≤ 40."""
+    """Σ_j (−1)^j x^j/(2j+k)!, differentiated term by term; 60 terms are exact to double precision for x ≤ 40."""
     top, bottom = x.as_integer_ratio()
     z, power, total = (top << BITS) // bottom, 1 << BITS, 0
     for j in range(derivative, 60):
@@ -28,7 +28,7 @@ def exact(k: int, x: float, derivative: int = 0) -> float:
 
 
 def abscissae(dtype) -> list[float]:
-    """Zero, tiny, generic, half turns, and both sides of every change of branch."""
+    """Zero, tiny and generic numbers, half turns, and numbers on both sides of each change of branch."""
     switches = {_switch(k) for k in ORDERS}
     beside = [s * (1 + sign * 1e-6) for s in switches for sign in (-1, 1)]
     points = [0.0, 1e-30, 1e-14, 1e-7, 1e-3, 0.3, 1.0, 2.5, 9.86, 12.0, 30.0, *beside]
@@ -41,7 +41,8 @@ def up_to_a_half_turn(dtype):
 
 @cache
 def computed(dtype) -> dict[tuple[int, int], np.ndarray]:
-    """(k, order of the derivative) → values at the abscissae, then up to a half turn: one program for each precision."""
+    """Maps (k, order of the derivative) to values at the abscissae, then up to a half turn; one program for each
+    precision."""
 
     def all_of_them(x):
         found = {}
@@ -60,7 +61,8 @@ def computed(dtype) -> dict[tuple[int, int], np.ndarray]:
 @pytest.mark.parametrize("k", ORDERS)
 @pytest.mark.parametrize(("derivative", "units"), [(0, 8), (1, 16), (2, 64), (3, 256)])
 def test_values_and_derivatives(k, dtype, derivative, units):
-    """Relative to the size at 0 (they oscillate about zero), within a few units of rounding."""
+    """Errors are relative to the value at 0, since the functions oscillate about zero, and within a few units of
+    rounding."""
     x = np.array(abscissae(dtype), dtype)
     got = computed(dtype)[k, derivative][: x.size]
     want = np.array([exact(k, float(value), derivative) for value in x])
@@ -81,7 +83,7 @@ def test_relative_accuracy_up_to_a_half_turn(k, dtype):
 
 
 def test_reverse_over_forward_over_reverse():
-    """Any nesting gives the third derivative, at zero too."""
+    """All nestings of modes give the third derivative, also at zero."""
     nested = lambda k: jax.grad(jax.jacfwd(jax.grad(partial(entire, k))))
     found = jax.jit(lambda x: [nested(k)(x) for k in (1, 2, 3, 4)])(jnp.array(0.0))
     np.testing.assert_allclose(found, [exact(k, 0.0, 3) for k in (1, 2, 3, 4)], rtol=1e-13)

@@ -1,4 +1,4 @@
-"""Growth by brackets of many fields, and what is said where they end too early; growth vectors are published ones."""
+"""Growth by brackets of many fields, and messages if brackets end too early; growth vectors are published ones."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +8,7 @@ from jaxhamel.geometry import SE2, Euclidean, Product, distribution
 
 
 def trailers(n):
-    """A unicycle with n trailers, (x, y of its axle; its heading and theirs), hitches of unit length (Jean 1996)."""
+    """A unicycle with n trailers, (x, y of its axle, its heading, theirs), with hitches of unit length (Jean 1996)."""
 
     def rows(q):
         c, s = jnp.cos(q[2:]), jnp.sin(q[2:])
@@ -20,7 +20,7 @@ def trailers(n):
 
 
 def jet(n):
-    """Goursat's normal form, dx_{i+1} = x_i … of the curves' jets: q̇_i = q_{i+1} q̇_1 for 1 < i < n."""
+    """Goursat's normal form of jets of curves: q̇_i = q_{i+1} q̇_1 for 1 < i < n."""
 
     def rows(q):
         first = -q[2:][:, None] * jnp.eye(n)[:1]
@@ -30,13 +30,13 @@ def jet(n):
 
 
 def cartan(q):
-    """dz = y dx, dw = z dx, dp = y dz in (x, y, z, w, p), (2, 3, 5)."""
+    """dz = y dx, dw = z dx, dp = y dz in (x, y, z, w, p), with the growth (2, 3, 5)."""
     x, _, z, w, p = jnp.eye(5)
     return jnp.stack([z - q[1] * x, w - q[2] * x, p - q[1] ** 2 * x])
 
 
 def heisenberg(q):
-    """dz = Σ yᵢ dxᵢ in (x₁ x₂ y₁ y₂ z), (4, 5)."""
+    """dz = Σ yᵢ dxᵢ in (x₁ x₂ y₁ y₂ z), with the growth (4, 5)."""
     return jnp.concatenate([-q[2:4], jnp.zeros(2), jnp.ones(1)])[None]
 
 
@@ -68,7 +68,7 @@ def test_the_default_depth_finds_published_growth(name):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_too_few_brackets_decide_nothing(depth):
-    """Two trailers: completely nonholonomic, which takes brackets of four fields."""
+    """Two trailers are completely nonholonomic, but this takes brackets of four fields."""
     result = distribution(trailers(2), GENERIC[:5], depth=depth)
     assert result.growth == (2, 3, 4)[:depth]
     assert not result.decided
@@ -79,7 +79,8 @@ def test_too_few_brackets_decide_nothing(depth):
 
 
 def test_where_trailers_stand_at_a_right_angle_more_is_needed():
-    """Jean 1996: two trailers have degree of nonholonomy 4, with the first at a right angle 5 = F₅: (2, 3, 4, 4, 5)."""
+    """Jean 1996: two trailers have the degree of nonholonomy 4, and 5 = F₅ with the first at a right angle: (2, 3, 4,
+    4, 5)."""
     folded = jnp.array([0.3, 0.8, -0.4, -0.4 + np.pi / 2, 0.9])
     shallow, deep = (distribution(trailers(2), folded, depth=d) for d in (4, 5))
     assert shallow.growth == (2, 3, 4, 4)
@@ -107,7 +108,7 @@ def test_one_direction_is_always_integrable():
 
 
 def test_on_a_group_the_number_of_trailers_is_the_same():
-    """The unicycle on SE(2), its trailer's angle against it: ψ̇ = −ω − v sin ψ, v_y = 0: (2, 3, 4)."""
+    """On SE(2) with the trailer's angle against the unicycle, ψ̇ = −ω − v sin ψ and v_y = 0 have the growth (2, 3, 4)."""
     space = Product(SE2(), Euclidean(1))
 
     def rows(q):

@@ -65,7 +65,7 @@ def test_euler_angles_fix_the_signs(frame, sign, dtype):
 
 
 class RandomFrame(eqx.Module):
-    """A(x) = 1 + Σ_s M_s sin(x_s + phase_s)/n of the coordinates that `chart` makes of q."""
+    """A(x) = 1 + Σ_s M_s sin(x_s + phase_s)/n, where `chart` maps q to the coordinates x."""
 
     mixing: jax.Array
     phase: jax.Array
@@ -175,7 +175,7 @@ on_spaces = pytest.mark.parametrize("space", ON_SPACES, ids=lambda s: type(s).__
 
 @on_spaces
 def test_contraction_is_the_tensor_contracted(space):
-    """p_b γ^b_ac u^c = B^r_a G_r; and G does no work."""
+    """p_b γ^b_ac u^c = B^r_a G_r, and G does no work."""
     n = space.dim
     rng = np.random.default_rng(n)
     q = space.exp(jnp.asarray(rng.uniform(-1, 1, n)))

@@ -30,7 +30,7 @@ for _i, _j, _k in [(0, 1, 2), (1, 2, 0), (2, 0, 1)]:
 
 
 def random_frame(weights, space):
-    """A(q) = 1 + ½ Σ_f W_f sin(storage coordinates + f)/n: `weights` (n, n, storage) anything in (−1, 1)."""
+    """A(q) = 1 + ½ Σ_f W_f sin(storage coordinates + f)/n, with `weights` (n, n, storage) in (−1, 1)."""
 
     def frame(q):
         x = jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(q)])
@@ -48,7 +48,7 @@ SPACES = {
 
 
 def programs(space):
-    """All three forms, and the family's transposition, compiled once for any frame."""
+    """The three forms and the family's transposition, compiled once for any frame."""
 
     def forms(weights, q):
         frame = random_frame(weights, space)
@@ -119,7 +119,7 @@ def test_forms_in_single_precision(float32):
 
 
 def rotations(sign):
-    """sign ε_kij in the angular block, zero wherever an index is above three: (83) and its mixed twin."""
+    """sign·ε_kij in the angular block, and zero if an index is above three: (83) and its mixed twin."""
     table = np.zeros((6, 6, 6))
     table[:3, :3, :3] = sign * EPSILON
     return table
@@ -147,7 +147,7 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_rigid_bodies(name):
-    """γ of each representation, everywhere the same, by all three forms."""
+    """γ of each representation is constant and agrees by all three forms."""
     make, space, expected = TABLES[name]
     frame, rng = make(space), np.random.default_rng(3)
 
@@ -161,7 +161,7 @@ def test_tables_of_rigid_bodies(name):
 
 
 def pose(t):
-    """A motion R = R_z(φ) R_x(θ) R_z(ψ), p(t), as matrices; analytic in t."""
+    """A motion R = R_z(φ) R_x(θ) R_z(ψ), p(t), as matrices, analytic in t."""
     phi, theta, psi = 0.3 + 0.7 * t, 0.9 - 0.4 * t, -0.5 + 1.1 * t
 
     def turn(angle, axis):

@@ -1,4 +1,4 @@
-"""Groups from generators: axioms against SciPy, the named groups once more, SL(2); the selection matrices of subgroups."""
+"""Groups given by generators: axioms against SciPy, the named groups, SL(2), and the selection matrices of subgroups."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def draw(rng, *shape):
 
 @pytest.mark.parametrize(("generators", "size"), [(TWISTS, 0.6), (SL2_GENERATORS, 1.5)])
 def test_axioms(rng, generators, size):
-    """exp and log are SciPy's, Ad and ad conjugation and commutator, dexp the differential of exp."""
+    """exp and log equal SciPy's, Ad and ad are conjugation and commutator, and dexp is the differential of exp."""
     space = MatrixGroup(generators)
     d1, d2, v = size * draw(rng, 3, space.dim)
     matrix = lambda d: np.tensordot(d, generators, 1)
@@ -86,7 +86,7 @@ def test_axioms(rng, generators, size):
 
 
 def test_exp_of_large_and_small_increments():
-    """Up to a hundred turns and down to nothing, with derivatives at zero."""
+    """exp is accurate from zero to a hundred turns, and has derivatives at zero."""
     turn = MatrixGroup([[[0.0, -1], [1, 0]]])
     exp = jax.jit(lambda delta: turn.exp(delta))
     for angle in (0.0, 1e-9, 3.0, 628.0):
@@ -109,7 +109,7 @@ def test_exp_of_large_and_small_increments():
     ids=["SE3", "SO3", "SE2", "X(z)"],
 )
 def test_named_groups_from_their_generators(rng, named, generators):
-    """The same structure constants and the same Ad at the same element."""
+    """The generators of a named group give its structure constants and its Ad."""
     space = MatrixGroup(generators)
     c = named.structure_constants()
     np.testing.assert_allclose(space.structure_constants(), c, atol=1e-15)
@@ -129,7 +129,7 @@ class LeftInvariant(System):
 
 
 def test_geodesics_of_sl2_keep_their_determinant_and_spatial_momentum():
-    """det q = 1 and Ad*_{q⁻¹} v are constant: `simulate` on a group that no class knows."""
+    """`simulate` on a group without a class of its own keeps det q = 1 and Ad*_{q⁻¹} v."""
     found = simulate(
         LeftInvariant(), jnp.eye(2), jnp.array([0.3, 0.5, -0.9]), jnp.array([0.0, 2.0]), dt=0.02
     )
@@ -140,7 +140,7 @@ def test_geodesics_of_sl2_keep_their_determinant_and_spatial_momentum():
 
 
 def test_generators_are_parameters():
-    """A derivative with respect to a generator: the pitch of a screw enters exp."""
+    """The derivative by a generator is that by the pitch of a screw in exp."""
 
     def height(pitch):
         screw = jnp.asarray(TWISTS[2]) + pitch * jnp.asarray(TWISTS[5])
@@ -160,7 +160,7 @@ def rows(*ones):
     not _lapack.CAN_WAIT_FOR_EVER, reason="this jaxlib computes a batch in one thread"
 )
 def test_no_batched_library_call():
-    """Two batched LAPACK calls at once may wait for each other for ever: each call is of one matrix."""
+    """Two batched LAPACK calls at the same time may deadlock, so each call takes one matrix."""
 
     def everything(q, v):
         moved = SL2.inverse(q), SL2.Ad(q), SL2.log(q), SL2.velocity(q, q)

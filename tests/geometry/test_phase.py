@@ -25,7 +25,7 @@ sides = pytest.mark.parametrize("right", [False, True], ids=["left", "right"])
 
 
 def ellipse(size, centre=(0.0, 0.0), turns=1):
-    """Counter-clockwise for turns = 1; area 0.6 π size²."""
+    """An ellipse with area 0.6 π size², counter-clockwise for turns = 1."""
 
     def loop(x):
         angle = 2 * math.pi * turns * x
@@ -37,7 +37,7 @@ def ellipse(size, centre=(0.0, 0.0), turns=1):
 
 
 def circle(radius):
-    """Counter-clockwise about the origin."""
+    """A circle about the origin, counter-clockwise."""
 
     def loop(x):
         return radius * jnp.stack([jnp.cos(2 * math.pi * x), jnp.sin(2 * math.pi * x)])
@@ -61,7 +61,8 @@ def test_abelian_phase_is_minus_the_area():
 
 
 def test_abelian_phase_is_the_integral_of_the_curvature():
-    """A curved connection on a finite loop: Gauss–Legendre × trapezoid over the disc, B_12 there."""
+    """For a curved connection on a finite loop, ∫B_12 is computed over the disc by Gauss–Legendre and trapezoidal
+    rules."""
     connection = random_connection(3, 1, 2, 2)
     size, centre = 0.9, np.array([0.2, -0.4])
     radii, weights = np.polynomial.legendre.leggauss(20)
@@ -150,8 +151,8 @@ def test_stepper_has_order_four(space, right):
 
 @sides
 def test_the_phase_knows_the_curve_only(right):
-    """Another speed along the loop leaves the phase, twice round is its square, backwards its
-    inverse, and reconstruct starts where it is told."""
+    """Another speed along the loop leaves the phase; two rounds give its square and the reverse gives its inverse.
+    `reconstruct` begins at the given pose."""
     space = SE2()
     connection = random_connection(5, 3, 2, 2)
     loop = ellipse(0.3, (0.1, 0.2))
@@ -170,8 +171,8 @@ def test_the_phase_knows_the_curve_only(right):
 
 
 def test_gradient_of_a_gait():
-    """The phase is differentiable in the loop: d(area)/d(size) of the abelian example, at size 0
-    too, where the loop is a point."""
+    """The phase is differentiable by the loop: d(area)/d(size) of the abelian example, also at size 0, where the loop
+    is a point."""
     phase = lambda size: geometric_phase(plane_connection, ellipse(size), SO2(), steps=40)[0]
     np.testing.assert_allclose(jax.jit(jax.grad(phase))(0.8), -1.2 * math.pi * 0.8, rtol=1e-5)
     np.testing.assert_array_equal(jax.jit(jax.grad(phase))(0.0), 0.0)

@@ -1,4 +1,4 @@
-"""What a user meets first: shapes, dtypes, messages, static use in jit and classes, twist order."""
+"""The spaces' interface: shapes, dtypes, messages, use as static values in jit and classes, order of twists."""
 
 import inspect
 from typing import cast
@@ -39,7 +39,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(**by_case)
 def test_storage(case):
-    """Shapes of the contract, in the default dtype and in the one asked for."""
+    """Stored arrays have the shapes of the interface, in the default dtype and in the requested one."""
     space = case.space
     leaves = jax.tree.leaves(space.identity())
     if case.name in SHAPES:
@@ -59,7 +59,7 @@ def test_storage_of_products():
 
 
 def test_spaces_are_static_values():
-    """Equal, hashable, usable as class attributes and static arguments, without leaves."""
+    """Spaces are equal, hashable and without leaves, usable as class attributes and static arguments."""
     make = lambda: Product(SO3(), Euclidean(2), Helical(0.1))
     assert make() == make()
     assert hash(make()) == hash(make())
@@ -155,7 +155,7 @@ def test_bad_configurations(space, q, error, message):
 
 
 def test_tolerance_of_unit_quaternions():
-    """1e-6 in double, 1e-4 in single precision; tracers are not looked at."""
+    """The tolerance is 1e-6 in double and 1e-4 in single precision; traced values are not checked."""
     SO3().check((1 + 9e-7) * UNIT)
     SO3().check(jnp.asarray((1 + 9e-5) * UNIT, jnp.float32))
     with pytest.raises(ValueError, match="quaternion"):
@@ -236,7 +236,7 @@ OPERATIONS = {
 @pytest.mark.parametrize("method", OPERATIONS)
 @pytest.mark.parametrize(**by_case)
 def test_operations_refuse_other_shapes(case, method):
-    """Each argument in its turn, in every space; shapes are static, so that tracers are checked, too."""
+    """Each operation of each space checks the shape of each argument, also of traced arrays."""
     space, kinds = case.space, OPERATIONS[method]
     right = [space.identity() if kind == "q" else jnp.zeros(space.dim) for kind in kinds]
     operation = getattr(space, method)
@@ -270,7 +270,7 @@ def test_messages_of_operations():
 
 @pytest.mark.parametrize("space", [SO3(), Product(SE2(), Euclidean(2))])
 def test_stored_arrays_follow_the_default_precision(space):
-    """They are remembered for a space without arrays, of each precision."""
+    """A space without arrays caches its stored arrays for each precision."""
     for double in (True, False, True):
         with jax.enable_x64(double):
             kinds = {part.dtype for part in jax.tree.leaves(space.stored)}

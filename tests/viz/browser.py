@@ -1,4 +1,4 @@
-"""A headless Chromium, where the machine has one."""
+"""A headless Chromium browser, if the machine has one."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ FLAGS = (
 
 @contextlib.contextmanager
 def opened(page, profile):
-    """The page in a browser of its own; skips the test where there is no browser."""
+    """The page in a new browser; the test is skipped if there is no browser."""
     binary = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if binary is None or driver is None:
@@ -43,7 +43,7 @@ def opened(page, profile):
 
 
 def eventually(condition, seconds=15.0):
-    """Wait for `condition()`; False when it did not come true in time."""
+    """Waits for `condition()`; False if it stays false for the whole time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -53,7 +53,7 @@ def eventually(condition, seconds=15.0):
 
 
 def requested_addresses(browser):
-    """Every address the page asked for, from the browser's own log."""
+    """All addresses that the page requested, from the browser's log."""
     entries = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     return [
         entry["params"]["request"]["url"]

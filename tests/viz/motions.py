@@ -1,4 +1,4 @@
-"""Motions made by kinematics alone, so that pictures can be tested without any dynamics."""
+"""Motions from kinematics alone, so that figures are tested without dynamics."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def rolled(path, radius):
 
 
 def circular_rails(radius):
-    """Three great circles of a ball as rails."""
+    """Three rails on great circles of a ball."""
 
     def rails(theta):
         c, s, o = np.cos(theta), np.sin(theta), np.zeros(3)

@@ -1,4 +1,4 @@
-"""Connections on their shape space: what is drawn is −A and B of geometry; bad input is named."""
+"""Figures of connections over shape space show −A and B of `geometry`; bad input is named."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ LOOP = np.stack([0.5 * np.cos(2 * np.pi * TS), np.sin(2 * np.pi * TS)], axis=1)
 
 
 def connection(r):
-    """u = θ̇ + x ẏ, with a second row that is flat and a third that is nothing."""
+    """The connection u = θ̇ + x ẏ, with a flat second row and a zero third row."""
     zero = jnp.zeros_like(r[0])
     return jnp.stack([jnp.stack([zero, r[0]]), jnp.stack([zero + 2.0, zero]), 0 * r])
 

@@ -1,4 +1,4 @@
-"""Many dots of a figure are one path of its SVG: where they were, and small."""
+"""Many dots of a figure are one SVG path, which is small and has the dots' positions."""
 
 import re
 
@@ -26,7 +26,7 @@ def figure_and_svg():
 
 
 def test_a_thousand_times_three_dots_are_small(figure_and_svg):
-    """As elements of their own they take 520 kB."""
+    """As separate elements the dots would take 520 kB."""
     assert len(figure_and_svg[1]) < 90e3
 
 
@@ -40,7 +40,7 @@ def test_residuals_are_small():
 
 
 def test_dots_are_where_the_values_are(figure_and_svg):
-    """In points from the top left, to a hundredth of one."""
+    """Positions are in points from the top left, to a hundredth."""
     figure, svg = figure_and_svg
     drawn = re.findall(r'<path class="dots" d="([^"]*)"', svg)
     to_points = 72 / figure.dpi
@@ -67,7 +67,7 @@ def test_few_dots_stay_as_they_are():
 
 @pytest.mark.parametrize("key", ["2J-1", "200"])
 def test_identifiers_have_the_name_of_the_chart_whatever_that_is(key):
-    """Also one that begins with a digit, which is no part of a group's number."""
+    """A chart's name may begin with a digit, which must not be read as part of a group's number."""
     figure = fit_figure(TS[:3], MEASURED[:3], TRUTH[:3], ["a", "b", "c"], title="fit", ylabel="y")
     names = re.findall(r'\bid="([^"]*)"', inline_svg(Chart(key, figure, "a fit")))
     assert names

@@ -1,4 +1,4 @@
-"""Pictures of many motions: what they are of, read from their axes."""
+"""Figures of ensembles, checked by the data in their axes."""
 
 import numpy as np
 
@@ -10,7 +10,8 @@ RNG = np.random.default_rng(1)
 
 
 def test_growth_shows_the_median_and_leaves_out_the_start():
-    """Distances a e^t: the median is a straight line of slope one; one that broke off is left out from there on."""
+    """For distances a e^t the median is a straight line of slope one; a trajectory that broke off is left out from then
+    on."""
     ts = np.linspace(0.0, 2.0, 21)
     distances = np.outer([1.0, 2.0, 3.0], np.exp(ts))
     distances[:, 0] = 0.0
@@ -25,7 +26,7 @@ def test_growth_shows_the_median_and_leaves_out_the_start():
 
 
 def test_ellipses_say_what_they_hold():
-    """Of normal points half and 95 %; of points on a circle none and all."""
+    """The ellipses hold half and 95 % of normal points, and none and all of the points on a circle."""
 
     def labels(ends):
         return landing_figure(ends).axes[0].get_legend_handles_labels()[1]
@@ -41,7 +42,7 @@ def test_ellipses_say_what_they_hold():
 
 
 def test_one_far_away_does_not_hide_the_others():
-    """A million standard deviations out: not shown, and said so; without it, and where all are equal, all are shown."""
+    """A point a million standard deviations away is not shown, and the figure says so; otherwise all points are shown."""
 
     def drawn(x):
         axes = histograms_figure({"x / m": x}).axes[0]
@@ -63,13 +64,13 @@ def test_one_far_away_does_not_hide_the_others():
     assert label == "x / m\n(10 not shown)"
     assert len(bars) <= 70
     assert sum(bar.get_height() for bar in bars) == 1990
-    assert max(bar.get_height() for bar in bars) < 400  # not one bar: what they are can be seen
+    assert max(bar.get_height() for bar in bars) < 400  # the values spread over several bars
     label, _, bars = drawn(np.append(np.full(1990, 3.0), np.linspace(2, 2.9, 10)))
     assert (label, max(bar.get_height() for bar in bars)) == ("x / m", 1990)
 
 
 def test_long_numbers_do_not_stand_over_one_another():
-    """The first and the last tick; short numbers all stay."""
+    """Of long numbers only the first and last tick are labelled; short ones all are."""
     cell = histograms_figure({"N": RNG.normal(size=100)}).axes[0]
     for ticks, kept in (
         ([24.23825, 24.2385, 24.23875], [24.23825, 24.23875]),
@@ -82,10 +83,11 @@ def test_long_numbers_do_not_stand_over_one_another():
 
 
 def test_what_all_numbers_share_stands_in_the_label():
-    """Ends within 10⁻⁵ m about (12, −3.4): matplotlib's own "1e−5−3.4" stood behind the legend."""
+    """For ends within 10⁻⁵ m about (12, −3.4) the common part is in the label; matplotlib's offset text stood behind
+    the legend."""
     ends = np.array([12.0, -3.4]) + 1e-5 * RNG.normal(size=(100, 2))
     figure = landing_figure(ends)
-    for _ in range(2):  # the second time nothing is added to what was written
+    for _ in range(2):  # a second drawing adds nothing to the label
         figure.canvas.draw()
         (axes,) = figure.axes
         assert axes.get_xlabel() == "(x − 12 m) / $10^{-4}$ m"  # the wider axis

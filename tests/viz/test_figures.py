@@ -1,4 +1,4 @@
-"""Figures: what they plot is what they were given, and pyplot never hears of them."""
+"""Figures plot the data that they were given, without registering in pyplot."""
 
 import io
 import sys
@@ -42,7 +42,8 @@ def test_friction_needed_is_the_ratio_of_the_components():
 
 @pytest.mark.parametrize(("values", "limits"), [([-2, 8], [-2.5]), ([1, 11], [0.0]), ([9, 10], [])])
 def test_room_for_zero(values, limits):
-    """A twentieth of the range below the least value, zero if all are positive; not if zero is far away."""
+    """The lower limit is a twentieth of the range below the least value, or zero if all values are positive and zero is
+    near."""
     found = []
     _room_for_zero(SimpleNamespace(set_ylim=lambda bottom: found.append(bottom)), np.array(values))
     np.testing.assert_allclose(found, limits)
@@ -123,7 +124,7 @@ def test_titles_stand_above_legends():
 
 
 def test_a_settled_figure_stays_as_it_was_laid_out():
-    """Its axes lie where laying out puts them, and do not move when a label grows; settling again lays nothing out."""
+    """The axes of a settled figure keep their places if a label grows; settling again does no new layout."""
     laid_out, settled = (path_figure(np.outer(TS, [1, 2])) for _ in range(2))
     before = laid_out.axes[0].get_position().bounds
     laid_out.draw_without_rendering()
@@ -140,7 +141,7 @@ def test_a_settled_figure_stays_as_it_was_laid_out():
 
 
 def test_a_settled_figure_is_drawn_once_for_each_file(monkeypatch):
-    """And is the picture of a plain figure of matplotlib with the same layout."""
+    """A settled figure is drawn once per file and equals a plain matplotlib figure with this layout."""
     draws, draw = [], Figure.draw
     monkeypatch.setattr(Figure, "draw", lambda *given: draws.append(given) or draw(*given))
     files = []
@@ -168,7 +169,7 @@ def test_pyplot_is_not_imported():
 
 
 def test_numbers_beyond_the_ticks_are_not_drawn():
-    """Of a motion that breaks down at 1e308: matplotlib cannot count its ticks."""
+    """A motion that breaks down at 1e308 is not drawn there, since matplotlib cannot count its ticks."""
     values = np.array([[0.0], [1.7e308], [-1.7e308]])
     figure = quantities_figure(TS[:3], values, ["a"], title="t", ylabel="y")
     save(figure, io.BytesIO())

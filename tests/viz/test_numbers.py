@@ -1,4 +1,4 @@
-"""Sizes and errors that pages state, against motions made by hand."""
+"""Sizes and errors that pages state, for motions made by hand."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ def pose(*positions):
 
 
 def test_tracking_error(monkeypatch):
-    """t on [0, 3]: RMS √3 by the trapezoidal rule up to its error, maximum 3."""
+    """An error t on [0, 3] has the RMS √3, up to the trapezoidal rule's error, and the maximum 3."""
     ts = np.linspace(0.0, 3.0, 3001)
     monkeypatch.setattr(_numbers, "error_of", lambda run: run.ts)
     found = _numbers.tracking_numbers(type("Run", (), {"ts": ts})())
@@ -27,7 +27,7 @@ def test_tracking_error(monkeypatch):
 
 
 def test_contact_numbers():
-    """None where no force is known; a body that lifts off needs more friction than there is."""
+    """The numbers are None without a known force; a body that lifts off needs infinite friction."""
     run = lambda force: SimpleNamespace(output=lambda name: force and SimpleNamespace(value=force))
     assert _numbers.contact_numbers(run(None)) == {}
     found = _numbers.contact_numbers(run([[3.0, 4.0, 10.0], [0.0, 1.0, 5.0]]))
@@ -46,7 +46,7 @@ def test_size_of_a_scene():
 
 @dataclass
 class Run:
-    """A motion whose place is q, with a force at the origin."""
+    """A motion with place q and a force at the origin."""
 
     ts: np.ndarray
     q: np.ndarray
@@ -69,7 +69,7 @@ class Run:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e300])
 def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
-    """It has a row that is finite before, and all of its picture's numbers are."""
+    """A motion is drawn up to its last row with finite numbers, and all numbers of its figures are finite."""
     q = np.column_stack([np.arange(5.0), np.zeros((5, 2))])
     run = Run(np.arange(5.0), q, q)
     scene = scene_of(run)

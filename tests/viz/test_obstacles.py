@@ -1,4 +1,4 @@
-"""Outlines of path limits in the scene and in the path seen from above."""
+"""Outlines of path limits in the scene and in the path's view from above."""
 
 from types import SimpleNamespace
 

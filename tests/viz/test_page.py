@@ -1,4 +1,4 @@
-"""The page in a real browser: it renders, the play button moves the ball, no error appears."""
+"""The page in a real browser: it renders, the play button moves the ball, and no error is logged."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def state(browser, name):
 
 
 def test_canvas_shows_the_ball(browser):
-    """The middle of the picture is filled by the shell that the camera follows, not by thin lines."""
+    """The shell, which the camera follows, fills the middle of the canvas; thin lines would not."""
     filled = browser.execute_script(
         """const c = document.getElementById('view'), n = 80;
         const d = c.getContext('2d').getImageData(c.width / 2 - n / 2, c.height / 2 - n / 2, n, n).data;
@@ -95,7 +95,9 @@ def test_follow_and_reset(browser):
     browser.find_element("id", "reset").click()
     near = browser.execute_script(distance)
     browser.find_element("id", "follow").click()
-    assert browser.execute_script(distance) > near  # the standing camera sees the whole path
+    assert (
+        browser.execute_script(distance) > near
+    )  # the fixed camera is far enough to see the whole path
 
 
 def test_no_error_and_no_network(browser, page):
@@ -105,6 +107,6 @@ def test_no_error_and_no_network(browser, page):
         "chrome:",
         "chrome-untrusted:",
         "about:",
-    )  # the browser's own empty first page among them
+    )  # these include the browser's own empty first page
     addresses = [a for a in requested_addresses(browser) if not a.startswith(own)]
     assert set(addresses) == {page.as_uri()}

@@ -1,4 +1,4 @@
-"""The page as text: self-contained, escaped, small, and honest about its data."""
+"""The page's text is self-contained, escaped and small, and states missing data."""
 
 import json
 import re
@@ -213,7 +213,7 @@ def trajectory():
 
 
 def test_ball_motion_of_a_trajectory_as_far_as_it_came(trajectory):
-    assert not trajectory.succeeded  # too few steps, on purpose
+    assert not trajectory.succeeded  # stopped by too few steps, on purpose
     motion = BallMotion.from_trajectory(trajectory, lambda t: np.array([0.1, 0.0]) * t)
     count = int(np.sum(trajectory.valid))
     assert 1 < count < 11
@@ -234,7 +234,7 @@ def test_ball_motion_of_a_trajectory_as_far_as_it_came(trajectory):
 
 
 def test_other_numbers_compile_nothing_again():
-    """The command line compiles what its pictures need of a standing ball, while the rolling one is simulated."""
+    """The programs for the figures of a ball at rest, compiled in advance, serve the rolling ball."""
     traced = []
 
     class Scaled(eqx.Module):
