@@ -76,7 +76,8 @@ class MovingPost(eqx.Module):
     height: Array
 
     def __call__(self, t: Time) -> Array:
-        foot = jnp.stack([self.gap + self.speed * t, jnp.zeros(()), jnp.zeros(())])
+        zero = jnp.zeros_like(self.gap)
+        foot = jnp.stack([self.gap + self.speed * t, zero, zero])
         return jnp.stack([foot, foot.at[2].set(self.height)])
 
 
