@@ -35,7 +35,7 @@ RTOL, ATOL, FASTER, EVERY = 1e-7, 1e-9, 30.0, 100
 
 
 def bodies(size: int):
-    """(q0, u0) and which are fast."""
+    """Initial states (q0, u0), and the indices of the fast bodies."""
     omega = np.random.default_rng(0).normal(size=(size, 3))
     fast = np.arange(size) % EVERY == 0
     omega[fast] *= FASTER
@@ -43,7 +43,7 @@ def bodies(size: int):
 
 
 def programs(body, q0, u0):
-    """By `rollout` and by diffrax under vmap: the ends."""
+    """Programs for the final states, by `rollout` and by diffrax under `vmap`."""
     ts = np.array([0.0, 1.0])
 
     def in_lanes():
@@ -73,14 +73,15 @@ def programs(body, q0, u0):
 
 
 def steps(body, q0, u0) -> int:
-    """Steps tried by all together."""
+    """The number of trial steps of all bodies together."""
     axes = (None, 0, 0, None)
     motion = ensemble.simulate(body, q0, u0, [0.0, 1.0], in_axes=axes, rtol=RTOL, atol=ATOL)
     return int(np.sum(motion.stats["num_steps"]))
 
 
 def three(in_lanes, mapped, at):
-    """Value and gradient, value, and value and gradient of what is to be compared with, as flat arrays."""
+    """Three programs with flat results: value and gradient in lanes, value in lanes, and value and gradient of the
+    reference."""
     places = tuple(range(len(at)))
     of = {"gradient": jax.value_and_grad(in_lanes, places), "value": in_lanes}
     of |= {"vmap, gradient": jax.value_and_grad(mapped, places)}
@@ -90,7 +91,7 @@ def three(in_lanes, mapped, at):
 
 
 def gradients_of_bodies(body, q0, u0):
-    """By the initial velocities."""
+    """Programs for the gradient of the bodies' cost by their initial velocities."""
     ts, options = np.array([0.0, 1.0]), dict[str, Any](rtol=RTOL, atol=ATOL)
 
     def in_lanes(u0):
@@ -105,7 +106,7 @@ def gradients_of_bodies(body, q0, u0):
 
 
 def gradients_of_balls():
-    """By masses and swing."""
+    """Programs for the gradient of the balls' cost by their masses and swings."""
     y, amplitude = (jnp.stack(x) for x in states(BATCH))
     q0, u0 = (y[:4].T, y[4:6].T), 0.1 * y[6:].T
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)))
@@ -133,7 +134,7 @@ def gradients_of_balls():
 
 
 def of_gradients(named: dict, repeats: int) -> dict:
-    """Their figures."""
+    """Measures the programs of a gradient and computes their figures."""
     seconds, found = measure(named, repeats)
     for name, value in seconds.items():
         print(f"{name:16} {1e3 * value:9.1f} ms")
@@ -146,7 +147,7 @@ def of_gradients(named: dict, repeats: int) -> dict:
 
 
 def measure(named: dict, repeats: int):
-    """Median seconds of each, in turns, and what they return."""
+    """Median seconds of each program, run in turns, and their results."""
     ends = {name: np.asarray(run()) for name, run in named.items()}
     seconds = {name: [] for name in named}
     for _ in range(repeats):

@@ -39,7 +39,7 @@ LARGEST_GRADIENT = 20
 
 
 def ours(case: Case) -> tuple[Callable, Callable, Callable]:
-    """The end of the motion, its gradient, and the number of steps."""
+    """The end of the motion by `simulate`, its gradient, and the number of steps."""
     ts = jnp.array([0.0, SECONDS])
 
     def run(q, u):
@@ -96,7 +96,8 @@ def medians(programs: dict[str, Callable], repeats: int) -> tuple[dict, dict, di
 
 
 def measured(cases: list[Case], repeats: int, gradients: bool) -> list[dict[str, Any]]:
-    """One row for each spelling of one system; all programs in turns. All spellings share the program by hand."""
+    """A row for each spelling of a system. All programs run in turns; all spellings share the program of the equations
+    by hand."""
     programs, steps = {"by hand": theirs(cases[0])}, {}
     for case in cases:
         programs[case.name], gradient, steps[case.name] = ours(case)
@@ -118,7 +119,7 @@ def measured(cases: list[Case], repeats: int, gradients: bool) -> list[dict[str,
 
 
 def spelling(rows: list[dict[str, Any]]) -> float:
-    """The slowest spelling over the fastest, the largest of all systems."""
+    """The slowest spelling over the fastest, for the system where this is largest."""
     return max(max(each) / min(each) for each in _by_size(rows, "seconds").values())
 
 
@@ -142,7 +143,7 @@ def _by_size(rows: list[dict[str, Any]], key: str) -> dict[tuple[str, int], list
 
 
 def systems(given: argparse.Namespace) -> list[list[Case]]:
-    """The spellings of each system asked for."""
+    """The spellings of each requested system."""
     if given.quick:
         chosen = FAMILIES["chain"]
         few = [chosen(4)[:2], chosen(12)[:2], FAMILIES["tree"](6)[:1], FAMILIES["random"](6)]

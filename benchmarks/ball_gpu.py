@@ -46,7 +46,7 @@ def cast(tree, dtype):
 
 
 def members(size: int, dtype):
-    """Ball, configurations, velocities and controls."""
+    """The ball, and configurations, velocities and controls of all trajectories."""
     rng = np.random.default_rng(0)
     q = rng.normal(size=(size, 4))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
@@ -67,7 +67,8 @@ def roll(ball, q0, u0, control, kernel):
 
 
 def operations(dtype) -> int:
-    """Of a step of one trajectory: four right-hand sides, the method's own, the norm of the quaternion."""
+    """Number of operations of a step of one trajectory: four right-hand sides, the method's own sums, the quaternion's
+    norm."""
     ball, *batches = members(1, dtype)
     q0, u0, control = jax.tree.map(lambda x: x[0], batches)
 
@@ -90,7 +91,7 @@ def operations(dtype) -> int:
 
 
 def measured(dtype, kernel, size: int, runs: int) -> float:
-    """Median seconds of a run."""
+    """Median seconds of a run after the first, which compiles."""
     program = jax.jit(lambda *given: roll(*given, kernel))
     given = members(size, dtype)
     jax.block_until_ready(program(*given))

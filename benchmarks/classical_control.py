@@ -70,7 +70,7 @@ def van_der_pol():
 
 
 def moon_lander():
-    """Falling freely and braking with full thrust are two phases."""
+    """The lander falls freely and then brakes with full thrust, in two phases."""
     rate = lambda t, y, c: jnp.stack([y[1], c[0] - 1.5])
     limits = control.PathLimit(value, 0.0, 3.0, name="thrust"), control.FreeEndTime(0.1, 10.0)
     fuel = control.RunningCost(lambda t, q, u, control: control(t)[0])
@@ -170,7 +170,7 @@ def heisenberg():
 
 
 def great_circle():
-    """The long way round a sphere is stationary and no minimum."""
+    """The long arc of a great circle on a sphere is stationary but no minimum."""
     rate = lambda t, y, c: jnp.stack([c[0], c[1] / jnp.cos(y[0])])
     far = 1.5 * jnp.pi
     end = (control.StateAtEnd(q=jnp.array([0.0, far])),)
@@ -179,7 +179,7 @@ def great_circle():
 
 
 def no_multipliers():
-    """ẏ = c² returns to 0 with c = 0 alone, where the gradient of the condition is zero."""
+    """ẏ = c² returns to 0 only with c = 0, where the gradient of the condition is zero."""
     cost = (control.Running(lambda t, q, u, control: control(t) - 1),)
     end = (control.StateAtEnd(q=jnp.zeros(1)),)
     return problem(lambda t, y, c: c**2, [0.0], [0.0, 1.0], lambda t: jnp.full(1, 0.5), cost, end)

@@ -28,9 +28,9 @@ def _cross(out, a, b):
 
 
 def _mass(m: int, mass: str) -> list[str]:
-    """Position, acceleration at rest, moment and inertia of mass m; zeros of its rail left out."""
+    """Position, acceleration at rest, moment and inertia of mass m, without the zeros of its rail."""
     lines, present = [], (("2",) if m == 3 else _RAILS[m])
-    if m == 3:  # the shell's centre of mass
+    if m == 3:  # m = 3 is the shell's centre of mass
         lines += ["c2 = -0.05", "a0 = o1 * 0.0 + 0.0"]
     else:
         first, second = _RAILS[m]
@@ -194,7 +194,7 @@ def table(steps: int, dt: float) -> np.ndarray:
 
 
 def compiled_c():
-    """(y (9, B), A (3, B), steps, dt, threads) -> y afterwards; compiled on the spot for this machine."""
+    """Compiles the C for this machine; returns (y (9, B), A (3, B), steps, dt, threads) -> y after the steps."""
     folder = pathlib.Path(tempfile.mkdtemp())
     (folder / "ball.c").write_text(c_source())
     flags = [
@@ -234,7 +234,7 @@ def compiled_c():
 
 
 def compiled_numba(lanes: int = 64):
-    """The same by numba, or None where it is not installed."""
+    """The same program by numba, or None if numba is not installed."""
     try:
         import numba
     except ImportError:

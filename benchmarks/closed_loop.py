@@ -18,7 +18,7 @@ import jax
 
 
 def timed(run):
-    """The result, and the seconds of a second run on the clock and of the processor."""
+    """The result, and wall-clock and processor seconds of a second run."""
     jax.block_until_ready(run())
     begun, used = time.perf_counter(), time.process_time()
     found = jax.block_until_ready(run())
@@ -26,8 +26,9 @@ def timed(run):
 
 
 def rollouts(name, plan, law, noise, masses, lanes, samples=20, period=0.01):
-    """Processor seconds of trajectories in lanes with masses 2 % off, least of three in turns: the plan's control alone,
-    with the ends or all samples kept; the regulator as a digital controller, with the state or noisy sensors."""
+    """Processor seconds of trajectories in lanes with masses 2 % off, the least of three runs in turns: under the
+    plan's control alone, with the ends or all samples kept, and under the digital regulator, with the state or noisy
+    sensors."""
     import equinox as eqx
     import jax.numpy as jnp
 
@@ -73,7 +74,7 @@ def rollouts(name, plan, law, noise, masses, lanes, samples=20, period=0.01):
 
 
 def at_rest(system, q, weights):
-    """A system at rest for 2 s as a plan, and its regulator."""
+    """A plan that keeps a system at rest for 2 s, and its regulator."""
     import jax.numpy as jnp
 
     from jaxhamel.control import MotionPlan, regulate
@@ -87,7 +88,7 @@ def at_rest(system, q, weights):
 
 
 def cart_pole():
-    """Upright."""
+    """The plan and regulator of a cart with its pole upright."""
     from jaxhamel.systems import CartPole
 
     plan, law = at_rest(CartPole(), [0.0, math.pi], [10.0, 10.0, 1.0, 1.0])
@@ -95,7 +96,7 @@ def cart_pole():
 
 
 def chain(links=5):
-    """Hanging links with a torque in each joint."""
+    """The plan and regulator of hanging links with a torque in each joint."""
     import jax.numpy as jnp
 
     import jaxhamel
@@ -119,7 +120,7 @@ def chain(links=5):
 
 
 def on_slopes(scenario, result, degrees, seed):
-    """A table of the same robots, with the regulator of level ground, on ground that rises along x."""
+    """Prints a table of the same robots on ground that rises along x, with the regulator of level ground."""
     import equinox as eqx
     import jax.numpy as jnp
 
@@ -151,7 +152,7 @@ def on_slopes(scenario, result, degrees, seed):
 
 
 def ended(figures):
-    """The last line: the speeds over that of the open loop, or the number of failures."""
+    """Prints the last line: speeds relative to the open loop, or numbers of failures."""
     print(json.dumps({"benchmark": "closed_loop", "figures": figures}, ensure_ascii=False))
 
 

@@ -17,7 +17,7 @@ STARTED = time.perf_counter()
 
 
 def child(what: str) -> None:
-    """One fresh process: prints its seconds as JSON."""
+    """Runs in a fresh process and prints its seconds as JSON."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -82,7 +82,7 @@ def measure(what: str) -> dict:
 
 
 def best(what: str, repeats: int) -> dict:
-    """The fastest of a few: other work on the machine only ever adds."""
+    """The fastest of a few processes, since other work on the machine only adds time."""
     runs = [measure(what) for _ in range(repeats)]
     fastest = min(runs, key=lambda seconds: seconds["total"])
     print(f"{what:<12}" + "".join(f"{key} {value:.2f} s   " for key, value in fastest.items()))

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 if "--starts" not in sys.argv:
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before JAX counts the cores
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # must come before JAX counts the cores
 
 import control_sensitivity
 import jax
@@ -42,7 +42,7 @@ if PEER:
 
 
 def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
-    """Name -> (problem, method, the known optimum)."""
+    """Maps each name to (problem, method, known optimum)."""
     problems, by_default = control.problems, control.Collocation()
     fine = control.Collocation(intervals=40)
     symmetric = ChaplyginSleigh(*(jnp.asarray(x) for x in (1.0, 1.0, 0.0)))
@@ -75,7 +75,7 @@ def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
 
 
 def median_seconds(run: Callable[[], Any], most: float = 20.0) -> tuple[float, Any]:
-    """The median processor seconds of several runs, of fewer if they take long, and what the last gave."""
+    """The median processor seconds of several runs, fewer if they take long, and the last result."""
     seconds, found = [], None
     while not seconds or (len(seconds) < REPEATS and sum(seconds) < most):
         began = time.process_time()
@@ -85,7 +85,7 @@ def median_seconds(run: Callable[[], Any], most: float = 20.0) -> tuple[float, A
 
 
 def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple[dict, Any]:
-    """The numbers of one problem, and the result."""
+    """The figures of one problem, and its result."""
     began = time.process_time()
     control.solve(problem, method)
     first = time.process_time() - began
@@ -110,7 +110,7 @@ def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple
 
 
 def by_ipopt(name: str, method: control.Collocation) -> dict:
-    """The same problem by CasADi and IPOPT; empty without CasADi or equations of it."""
+    """The figures of CasADi and IPOPT for the same problem; empty without CasADi or without its equations."""
     make = control_references.PROBLEMS.get(name) if PEER else None
     if make is None or method.intervals is None:
         return {}
@@ -128,9 +128,9 @@ def by_ipopt(name: str, method: control.Collocation) -> dict:
 
 
 def many_starts(name: str, problem: Any, method: control.Collocation, count: int) -> dict:
-    """Seconds of searches from many starts together, and of IPOPT from four of its own, one after the other.
+    """Seconds of a search from many starts together, and of IPOPT from four of its own starts, one after the other.
 
-    The ratio is that of wall-clock times, on all cores; `ratio_by_processor` that of processor times.
+    `ratio` is that of wall-clock times on all cores; `ratio_by_processor` is that of processor times.
     """
     starts = control.perturbed_starts(problem, jax.random.PRNGKey(0), count)
     search = CollocationSearch(method, problem)
@@ -164,7 +164,7 @@ def many_starts(name: str, problem: Any, method: control.Collocation, count: int
 
 
 def main() -> None:
-    """The table and the JSON line."""
+    """Prints the table and the JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*")

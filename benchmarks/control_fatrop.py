@@ -19,7 +19,7 @@ REPEATS = 5
 
 
 def interval(p: Problem, h: float) -> ca.Function:
-    """(time, x, states and controls at the points) -> (gaps, end, cost, limits)."""
+    """The function (time, x, states and controls at the points) -> (gaps, end, cost, limits) of an interval."""
     n, m, d = len(p.start), p.controls, DEGREE
     nodes, A, b = gauss(d)
     t, x, v = ca.SX.sym("t"), ca.SX.sym("x", n), ca.SX.sym("v", (n + m) * d)
@@ -33,7 +33,7 @@ def interval(p: Problem, h: float) -> ca.Function:
 
 
 def built(p: Problem, intervals: int, tolerance: float, solver: str = "fatrop"):
-    """(the function of the solver, its arguments)."""
+    """The solver's function and its arguments."""
     n, d, h = len(p.start), DEGREE, p.duration / intervals
     nodes, step = gauss(d)[0], interval(p, h)
     xs = [ca.MX.sym(f"x{k}", n) for k in range(intervals + 1)]
@@ -64,7 +64,7 @@ def built(p: Problem, intervals: int, tolerance: float, solver: str = "fatrop"):
 
 
 def by_ipopt(name: str, intervals: int, tolerance: float = 1e-9) -> dict:
-    """The same of IPOPT, in the order of `control_references.py`."""
+    """The solution by IPOPT, in the order of `control_references.py`."""
     began = time.process_time()
     problem = control_references.built(PROBLEMS[name](), intervals, tolerance=tolerance)
     building, seconds, found = time.process_time() - began, [], None
@@ -83,7 +83,7 @@ def by_ipopt(name: str, intervals: int, tolerance: float = 1e-9) -> dict:
 
 
 def measured(name: str, intervals: int, tolerance: float = 1e-9) -> dict:
-    """Cost, iterations, processor seconds to build and (the median of five) to solve."""
+    """Cost, iterations, and processor seconds to build and to solve (the median of five)."""
     began = time.process_time()
     solve, arguments = built(PROBLEMS[name](), intervals, tolerance)
     building, seconds, out = time.process_time() - began, [], {}

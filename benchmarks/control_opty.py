@@ -25,7 +25,7 @@ T = me.dynamicsymbols._t
 
 
 def unicycle():
-    """((rates − equations, states, controls, duration, start, end, bounds), guess, optimum)."""
+    """The problem (rates − equations, states, controls, duration, start, end, bounds), a guess and the optimum."""
     phi, x, y, v, w = me.dynamicsymbols("phi x y v w")
     equations = sm.Matrix(
         [phi.diff(T) - w, x.diff(T) - v * sm.cos(phi), y.diff(T) - v * sm.sin(phi)]
@@ -36,7 +36,7 @@ def unicycle():
 
 
 def cart_pole():
-    """Kelly 2017, section 6: as the unicycle."""
+    """The cart with a pole of Kelly 2017, section 6, in the form of `unicycle`."""
     x, theta, v, w, force = me.dynamicsymbols("x theta v w force")
     m1, m2, length, g = 1.0, 0.3, 0.5, 9.81
     s, c = sm.sin(theta), sm.cos(theta)
@@ -59,7 +59,7 @@ PROBLEMS = {"unicycle-sideways": unicycle, "cart-pole": cart_pole}
 
 
 def built(parts, nodes: int) -> Problem:
-    """opty's problem: ∫ |controls|² by the midpoint rule, states given at both ends."""
+    """opty's problem: ∫ |controls|² by the midpoint rule, with states given at both ends."""
     equations, states, controls, duration, start, end, bounds = parts
     h = duration / (nodes - 1)
     cost = sm.Integral(sum(u**2 for u in controls), T)
@@ -83,12 +83,12 @@ def built(parts, nodes: int) -> Problem:
 
 
 def processor_seconds() -> float:
-    """Those of this process and of the compilers that it has started."""
+    """Processor seconds of this process and of the compilers that it has started."""
     return sum(os.times()[:4])
 
 
 def measured(name: str, nodes: int) -> dict:
-    """The numbers of one mesh."""
+    """The figures of one mesh."""
     parts, guess, optimum = PROBLEMS[name]()
     began = processor_seconds()
     problem = built(parts, nodes)
@@ -111,7 +111,7 @@ def measured(name: str, nodes: int) -> dict:
 
 
 def main() -> None:
-    """The rows and the JSON line."""
+    """Prints the rows and the JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="*", default=[41, 161, 641])
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -119,7 +119,7 @@ def built(p: Problem, intervals: int, near=None, tolerance=1e-11) -> Built:
 
 
 def between(near, s: float):
-    """(x, c) of a solution at t/T = s, by straight lines between its points."""
+    """(x, c) of a solution at t/T = s, by linear interpolation between its points."""
     times_x, xs, times_c, cs = near
     row = lambda times, values: [np.interp(s, times, column) for column in values.T]
     return row(times_x, xs), row(times_c, cs)
@@ -129,14 +129,14 @@ def between(near, s: float):
 
 
 def times(a, b):
-    """Product of quaternions, scalar first."""
+    """The product of quaternions, scalar first."""
     return ca.vertcat(
         a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])
     )
 
 
 def matrix(q):
-    """R of a unit quaternion, body to space."""
+    """The rotation matrix of a unit quaternion, from body to space."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     return ca.vertcat(
         ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
@@ -160,10 +160,10 @@ def about_z(angle):
 
 
 def dalembert(velocities, masses, forces, spins, q, q_dot, u, known=()):
-    """(M, k) of M u̇ = k by d'Alembert's principle, Σ (∂v/∂u)ᵀ (F − m v̇) + Σ (∂ω/∂u)ᵀ (τ − L̇) = 0.
+    """M and k of M u̇ = k by d'Alembert's principle, Σ (∂v/∂u)ᵀ (F − m v̇) + Σ (∂ω/∂u)ᵀ (τ − L̇) = 0.
 
-    `velocities`, `forces`: in space; `spins`: (ω in space, L in space, applied moment in space); `known`: pairs of further
-    symbols with their rates.
+    `velocities`, `forces`: in space; `spins`: (ω in space, L in space, applied moment in space); `known`: pairs of
+    further symbols with their rates.
     """
     symbols, rates = (
         ca.vertcat(q, *[s for s, _ in known]),
@@ -464,7 +464,7 @@ class Ball:
         return end
 
     def guess(self, target, theta, bow=0.0, duration=4.0):
-        """Rolling along a bowed line with the masses at theta(s)."""
+        """A guess that rolls along a bowed line, with the masses at theta(s)."""
         length = np.hypot(*target)
         along = np.array(target) / length
         left = np.array([-along[1], along[0]])
@@ -488,7 +488,7 @@ class Ball:
         return [np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
 
     def in_balance(self, target):
-        """s ↦ θ with the masses' centre below the ball's along the straight way, by Newton's method."""
+        """The function s ↦ θ that keeps the masses' centre below the ball's along the straight way, by Newton's method."""
         q, th = ca.SX.sym("q", 4), ca.SX.sym("th", 3)
         offset = self.offset(q, th)
         both = ca.Function("both", [q, th], [offset, ca.jacobian(offset, th)])

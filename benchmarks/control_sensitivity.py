@@ -19,12 +19,13 @@ from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
 from jaxhamel.control._interior_point._state import SearchState
 
 STEPS = (1e-3, 1e-4, 1e-5, 1e-2)  # relative to 1 + |number|, of differences of the fourth order
-ENOUGH = 1e-8  # relative difference of those by two steps, with which no other step is tried
-MOST = 2  # entries of one array
+ENOUGH = 1e-8  # if two steps agree to this relative difference, no further step is tried
+MOST = 2  # at most this many entries of an array
 
 
 class Solved(NamedTuple):
-    """The optimum from which problems with other numbers are solved: its cost unit, and how far its bounds are tightened."""
+    """The optimum from which problems with changed numbers are solved again, with its cost unit and the amounts by
+    which its bounds are tightened."""
 
     problem: Any
     method: control.Collocation
@@ -34,10 +35,10 @@ class Solved(NamedTuple):
 
 
 def compared(problem: Any, method: control.Collocation, result: control.Result) -> dict[str, Any]:
-    """How many derivatives were compared, and the largest difference, relative to the derivative or to 1e-3 |J|.
+    """The number of derivatives compared, and their largest difference relative to the derivative or to 1e-3 |J|.
 
-    Numbers that constraints do not allow to change alone have the derivative NaN, and are counted apart. So are those
-    whose differences by two steps disagree by more than a millionth: `unsure`, with the largest disagreement.
+    Numbers that constraints do not allow to change alone have the derivative NaN and are counted separately. So are
+    those whose differences by two steps disagree by more than a millionth: `unsure`, with the largest disagreement.
     """
     by, worst, count = control.sensitivity(result), (0.0, ""), 0
     none, unsure = 0, (0, 0.0)
@@ -75,7 +76,8 @@ def _solved(problem: Any, method: control.Collocation) -> Solved:
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
-    """(name, the array of a problem, an entry of it) for system, constraints, initial velocity and last time."""
+    """Triples (name, function that selects the array of a problem, entry) for system, constraints, initial velocity and
+    last time."""
     paths = jax.tree_util.tree_flatten_with_path(problem)[0]
     for path, leaf in paths:
         name = jax.tree_util.keystr(path)
@@ -95,7 +97,7 @@ def _at(tree: Any, path: Any) -> Any:
 
 
 def _difference(near: Solved, of: Callable, entry: int) -> tuple[float, float]:
-    """(the difference by that step which agrees best with the step before it, by how much these disagree)."""
+    """The difference quotient that agrees best with that of the previous step, and their disagreement."""
     found: list[float] = []
     best = float("nan"), float("inf")
     for step in STEPS:
@@ -108,7 +110,7 @@ def _difference(near: Solved, of: Callable, entry: int) -> tuple[float, float]:
 
 
 def _by_step(near: Solved, of: Callable, entry: int, step: float) -> float:
-    """(8 (J₊ − J₋) − (J₊₊ − J₋₋)) / 12 h."""
+    """The difference quotient (8 (J₊ − J₋) − (J₊₊ − J₋₋)) / 12 h."""
     value = np.array(of(near.problem))
     h = step * (1.0 + abs(value.flat[entry]))
 
@@ -121,7 +123,7 @@ def _by_step(near: Solved, of: Callable, entry: int, step: float) -> float:
 
 
 def _cost(near: Solved, problem: Any) -> float:
-    """J of a problem solved again from the optimum, with the same tightening; NaN where the search does not converge."""
+    """J of a problem solved again from the optimum with the same tightening; NaN if the search does not converge."""
     search = CollocationSearch(near.method, problem)
     bounds = (
         search.transcription.lower + near.tightened[0],

@@ -26,16 +26,16 @@ from jaxhamel import control, ensemble, identify
 from jaxhamel.simulate import AutoAdjoint
 from jaxhamel.systems import FreeRigidBody
 
-LANES = 32  # from this many on, adaptive steps are taken in lanes
+LANES = 32  # adaptive steps run in lanes from this many trajectories on
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 ROUGH = {"rtol": 1e-6, "atol": 1e-7}
 
 
 class Row(NamedTuple):
-    """f(x, p) at one x and several points p, whose names are shown.
+    """A scalar function f(x, p) at one x and several points p, whose names are shown.
 
-    `default_precision`: f works in JAX's default precision, not in that of its arguments. `step`: of the differences, halved
-    twice.
+    `default_precision`: f works in JAX's default precision and not in that of its arguments. `step`: the largest step
+    of the differences, which is halved twice.
     """
 
     function: Callable
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 def tolerances(dtype):
-    """Tolerances that the precision can meet."""
+    """Tolerances that the given precision can meet."""
     return TIGHT if dtype == jnp.float64 else ROUGH
 
 
@@ -54,7 +54,7 @@ def tolerances(dtype):
 
 
 def pendulum(x, p, *, times=(0.0, 0.4, 0.9), control=None, tolerance=False, **options):
-    """By stiffness and initial velocity, from the time p."""
+    """The end of a pendulum's motion from the time p, by stiffness and initial velocity."""
     ts = jnp.stack([p[0] + t for t in times])
     steps = tolerances(x.dtype) if tolerance else {"dt": 0.16}
     options = {"max_steps": 128 if tolerance else 16} | steps | options
@@ -71,7 +71,8 @@ def of_end(**options):
 
 
 def by_times(**options):
-    """By the lengths of two intervals of `ts`, which keep their numbers of steps when they change by a sixth."""
+    """The end of a motion, by the lengths of two intervals of `ts`. Their numbers of steps stay if they change by a
+    sixth."""
 
     def function(x, p):
         ts = jnp.stack([p[0], p[0] + x[0], p[0] + x[0] + x[1]])
@@ -83,7 +84,7 @@ def by_times(**options):
 
 
 def event(**options):
-    """The time and the velocity at which q falls to 0.2."""
+    """The time and the velocity when q falls to 0.2."""
 
     def function(x, p):
         falls = lambda t, q, u: q[0] - 0.2
@@ -104,7 +105,7 @@ def spline(x, p):
 
 
 def body(solver=None, **options):
-    """A rigid body by a moment of inertia and a velocity."""
+    """The end of a rigid body's motion, by a moment of inertia and a velocity."""
     options = {"dt": 0.1, "max_steps": 4} | options
 
     def function(x, p):
@@ -119,7 +120,7 @@ def body(solver=None, **options):
 
 
 def projected(x, p):
-    """By length and angular momentum."""
+    """The end of a projected motion, by length and angular momentum."""
     q0 = x[0] * jnp.stack([jnp.cos(p[0]), jnp.sin(p[0])])
     options = {"dt": 0.1, "max_steps": 4, "project": True}
     path = jaxhamel.simulate(Rod(x[0]), q0, x[1:], [0.0, 0.3], **options)
@@ -127,7 +128,7 @@ def projected(x, p):
 
 
 def ball_rate(rails_of):
-    """|Ω̇|² by the amplitude of the masses and a velocity."""
+    """|Ω̇|² of the ball, by the amplitude of the masses and a velocity."""
 
     def function(x, p):
         q, u, system, moved = _ball(rails_of, x, p)
@@ -137,7 +138,7 @@ def ball_rate(rails_of):
 
 
 def ball_motion(x, p):
-    """The end of two steps, by the same."""
+    """The end of two steps of the ball, by the amplitude of the masses and a velocity."""
     q, u, system, moved = _ball(circular, x, p)
     path = jaxhamel.simulate(system, q, u, p[9] + np.array([0.0, 0.1], x.dtype), moved, dt=0.05)
     return jnp.sum(path.u[-1] ** 2) + path.q[1][-1, 0]
@@ -154,7 +155,7 @@ def _ball(rails_of, x, p):
 
 
 def of_ensemble(run, size=2, **options):
-    """Pendulums whose velocities are parts of x₁."""
+    """The ends of pendulums whose velocities are multiples of x₁."""
 
     def function(x, p):
         u0 = jnp.linspace(0.5, 1.0, size, dtype=x.dtype)[:, None] * x[1]
@@ -172,7 +173,7 @@ def simulated(*args, **options):
 
 
 def bodies(x, p):
-    """Two rigid bodies from one attitude, the second half as fast."""
+    """The ends of two rigid bodies from one attitude, the second half as fast."""
     inertia = jnp.stack([x[0], 0 * x[0] + 1.5, 0 * x[0] + 1.8])
     u0 = jnp.stack([p[4] * x[1], x[1], 0 * x[1]]) * p[5]
     start = p[:4], jnp.stack([u0, u0 / 2])
@@ -182,7 +183,7 @@ def bodies(x, p):
 
 
 def integrated(size=2, **options):
-    """ÿ = −x₀ sin y from velocities that are parts of x₁."""
+    """The ends of ÿ = −x₀ sin y from velocities that are multiples of x₁."""
 
     def rate(t, y, k):
         return jnp.stack([y[1], -k * jnp.sin(y[0])])
@@ -216,7 +217,7 @@ def control_cost(x, p):
 
 
 def connection(r):
-    """A connection on SE(2) with curvature."""
+    """A connection on SE(2) that is not flat."""
     return jnp.stack(
         [
             jnp.stack([0.3 + 0 * r[0], jnp.sin(r[0])]),
@@ -238,7 +239,7 @@ def gait_cost(x, p):
 
 
 class Shake(eqx.Module):
-    """a sin ω t."""
+    """The control a sin ω t."""
 
     x: jax.Array
 
@@ -263,7 +264,7 @@ X = [2.0, 0.7]
 ONE = {"": [1.0]}
 ANGLES = {"horizontal": [0.0], "near upright": [1.5]}
 AT_IDENTITY = {"identity": BALLS["identity"]}
-WITHIN_A_STEP = 0.004  # the time of the event stays within one step of the integration, at whose ends it has a kink
+WITHIN_A_STEP = 0.004  # with this step the event stays within one integration step, at whose ends its time has a kink
 BY_CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 ROWS = {
     "simulate, `dt`": Row(of_end(), X, START),

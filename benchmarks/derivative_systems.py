@@ -43,7 +43,7 @@ class Pendulum(jaxhamel.System):
 
 
 class Rod(jaxhamel.System):
-    """A pendulum in Cartesian coordinates: x v_x + y v_y = 0 keeps its length."""
+    """A pendulum in Cartesian coordinates, whose length is kept by x v_x + y v_y = 0."""
 
     length: jax.Array
     space = jaxhamel.Euclidean(2)
@@ -60,7 +60,7 @@ class Rod(jaxhamel.System):
 
 
 class Swing(eqx.Module):
-    """a sin(1 + t), for each mass of a ball."""
+    """The motion a sin(1 + t) of each mass of a ball."""
 
     amplitude: jax.Array
 
@@ -69,7 +69,7 @@ class Swing(eqx.Module):
 
 
 def ball(rails, count, p, dtype):
-    """A rolling ball with `count` of the masses of a point of `BALLS`."""
+    """A rolling ball with the first `count` masses of a point of `BALLS`."""
     shell = {
         "radius": 1.0,
         "shell_mass": 4.0,
@@ -81,7 +81,7 @@ def ball(rails, count, p, dtype):
 
 
 def circular(dtype, p):
-    """Two rails about one axis: with the place 0 the masses are always in one point."""
+    """Two rails about one axis; with the place 0 both masses are always at the same point."""
     normal = jnp.array([[0.0, -1.0, 0.0]] * 2, dtype)
     second = jnp.stack([jnp.cos(p[7]), 0 * p[7], jnp.sin(p[7])])
     zero = jnp.stack([jnp.array([1.0, 0, 0], dtype), second])
@@ -96,7 +96,7 @@ def straight(dtype, p):
 
 
 def none(dtype, p):
-    """No rails and no masses."""
+    """A ball without rails and masses."""
     del p
     nothing = jnp.zeros((0, 3), dtype)
     return CircularRails(radius=jnp.zeros(0, dtype), normal=nothing, zero=nothing), 0

@@ -36,16 +36,16 @@ from derivative_rows import ROWS, Row
 
 jax.config.update("jax_enable_x64", True)
 DIRECTION = np.array([0.6, -0.8])
-FLOOR = 1e-3  # of the largest entry at any point: the least scale of an error at one point
+FLOOR = 1e-3  # the scale of an error at one point is at least this share of the largest entry at any point
 COLUMNS = ("f", "r", "ff", "fr", "rf", "rr")
 QUICK = ("ensemble.integrate, `dt`",)
 BEGIN, END = "<!-- table of benchmarks/derivatives.py -->", "<!-- end of the table -->"
 
 
 def derivatives(f: Callable) -> dict[tuple[str, ...], Callable]:
-    """Functions of (x, v) by their columns: the gradient, and the Hessian times the direction v.
+    """Functions of (x, v), by their columns: the gradient, and the Hessian times the direction v.
 
-    A jvp of the gradient returns both, so that `f` and `r` need no programs of their own.
+    A jvp of the gradient returns both, so `f` and `r` need no programs of their own.
     """
     along = lambda x, v: jax.jvp(f, (x,), (v,))[1]
     forward, reverse = jax.jacfwd(f), jax.grad(f)
@@ -67,7 +67,7 @@ def extrapolated(by_step: list[np.ndarray]) -> np.ndarray:
 def reference(
     f: Callable, x: np.ndarray, points: np.ndarray, step: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients and Hessians times the direction at all points, `(P, 2)` each, from values."""
+    """Gradients, and Hessians times the direction, at all points, `(P, 2)` each, from values alone."""
     values = jax.jit(jax.vmap(jax.vmap(f, in_axes=(0, None)), in_axes=(None, 0)))
     gradients, second = [], []
     for h in (step, step / 2, step / 4):
@@ -82,8 +82,9 @@ def reference(
 
 
 def errors(row: Row, precisions: list[str]) -> tuple[dict, float]:
-    """The largest error of each column in each precision, or why it is refused; and the CPU seconds of compiling."""
-    row = row._replace(function=jax.jit(row.function))  # traced once for all columns
+    """The largest error of each column in each precision, or the reason of its refusal; and the CPU seconds of
+    compiling."""
+    row = row._replace(function=jax.jit(row.function))  # is traced once for all columns
     points = np.array(list(row.points.values()))
     gradient, second = reference(row.function, np.array(row.x), jnp.asarray(points), row.step)
     found, seconds = {}, 0.0
@@ -99,7 +100,7 @@ def errors(row: Row, precisions: list[str]) -> tuple[dict, float]:
 
 
 def computed(row: Row, names: tuple[str, ...], points, precision: str) -> tuple[list, float]:
-    """Some columns at all points (or the message of a refusal), and the CPU seconds of compiling."""
+    """Some columns at all points, or the message of a refusal, and the CPU seconds of compiling."""
     program = jax.jit(lambda x, p, v: derivatives(lambda x: row.function(x, p))[names](x, v))
     started = time.process_time()
     with of_precision(row, precision):
@@ -109,7 +110,7 @@ def computed(row: Row, names: tuple[str, ...], points, precision: str) -> tuple[
             compiled = program.lower(x, at[0], v).compile()
             took = time.process_time() - started
             each = [compiled(x, p, v) for p in at]
-        except Exception as error:  # a column that is refused is a result
+        except Exception as error:  # a refused column is a result, too
             return [f"{type(error).__name__}: {str(error).splitlines()[0]}"] * len(names), 0.0
     return [np.array(column, dtype=float) for column in zip(*each, strict=True)], took
 
@@ -119,20 +120,20 @@ def error_of(got: np.ndarray | str, wanted: np.ndarray) -> float | str:
 
 
 def of_precision(row: Row, precision: str):
-    """Functions that take JAX's default precision are given single precision by its switch."""
+    """The function in the given precision; one that uses JAX's default precision gets it by JAX's switch."""
     single = row.default_precision and precision == "float32"
     return jax.enable_x64(False) if single else contextlib.nullcontext()
 
 
 def relative(got: np.ndarray, wanted: np.ndarray) -> float:
-    """The largest error over the points, each by the scale there."""
+    """The largest error over the points, each relative to the scale at its point."""
     scale = np.max(np.abs(wanted), axis=1)
     scale = np.maximum(scale, FLOOR * np.max(scale))
     return float(np.max(np.max(np.abs(got - wanted), axis=1) / scale))
 
 
 def table(results: dict) -> str:
-    """The results in Markdown: a row for each precision, then the sentences of what is refused."""
+    """The results in Markdown: a row for each precision, then the reasons of refusals."""
     lines = ["| what, at which points | precision | f | r | ff | fr | rf | rr |", "|" + "---|" * 8]
     sentences: dict[str, list[str]] = {}
     for name in [name for name in ROWS if name in results]:
@@ -149,7 +150,7 @@ def table(results: dict) -> str:
 
 
 def missing(results: dict) -> list[str]:
-    """A paragraph with the rows that have not been run, or in double precision only."""
+    """A paragraph on the rows that have not been run, or only in double precision."""
     absent = [name for name in ROWS if name not in results]
     double = [name for name in ROWS if name in results and "float32" not in results[name]]
     said = {"Not run yet": absent, "In double precision only": double}
@@ -169,7 +170,7 @@ def cell(figure: float | str) -> str:
 
 
 def write_table(file: Path, results: dict) -> None:
-    """Replaces what stands between the two marks in a file."""
+    """Replaces the text between the two marks in a file."""
     text = file.read_text() if file.exists() else f"{BEGIN}\n{END}\n"
     pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
     whole = f"{BEGIN}\n\n{table(results)}\n\n{END}"

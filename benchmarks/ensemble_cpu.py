@@ -26,7 +26,7 @@ BATCH, DT = 65536, 1e-3
 
 
 def child(threads: int, quick: bool) -> None:
-    """All measurements on so many threads; prints one line of JSON."""
+    """Takes all measurements with the given number of threads; prints one line of JSON."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     import jax.numpy as jnp
     import numpy as np
@@ -55,7 +55,7 @@ def child(threads: int, quick: bool) -> None:
         return lambda: function(own, rails, steps, DT, threads)
 
     programs = {"C": by_hand(compiled_c(), BATCH), "rollout": rollout(BATCH, steps * DT)}
-    numba = None if quick and threads == 1 else compiled_numba()  # compiles for ten seconds
+    numba = None if quick and threads == 1 else compiled_numba()  # compiling takes ten seconds
     if numba is not None:
         programs["numba"] = by_hand(numba, BATCH)
     seconds, first, end = measure(programs, repeats)
@@ -75,7 +75,7 @@ def child(threads: int, quick: bool) -> None:
 
 
 def beside_diffrax(rollout, ball, y, amplitude, quick):
-    """diffrax under vmap of the closed form: fixed and adaptive steps."""
+    """Figures of diffrax under `vmap` with the closed form: fixed and adaptive steps."""
     import diffrax
     import jax
     import jax.numpy as jnp
@@ -128,12 +128,12 @@ def beside_diffrax(rollout, ball, y, amplitude, quick):
 
 
 def largest(one, other) -> float:
-    """Difference of two ends."""
+    """The largest difference between two final states."""
     return float(abs(one - other).max())
 
 
 def measure(programs, repeats):
-    """Median seconds of each, in turns; seconds of the first call; what they return."""
+    """Median seconds of each program in turns, seconds of the first call, and the results."""
     first, ends, seconds = {}, {}, {name: [] for name in programs}
     import jax
 

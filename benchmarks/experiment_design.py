@@ -51,7 +51,8 @@ THIRDS = 2 * np.pi / 3 * np.arange(3)
 
 
 def sine(amplitude: float, harmonic: int) -> FourierSeries:
-    """Each mass at `harmonic` times 0.2 Hz, a third of a period apart; always three harmonics, for one program."""
+    """Each mass swings at `harmonic` times 0.2 Hz, a third of a period apart. The series always has three harmonics, so
+    that one program serves all."""
     period = PERIOD
     if harmonic > 3:
         period, harmonic = PERIOD / 2, harmonic // 2
@@ -62,7 +63,8 @@ def sine(amplitude: float, harmonic: int) -> FourierSeries:
 
 
 def within(reach: float, curve: FourierSeries) -> Limited:
-    """The curve within the rails, or with a reach of `FAR` as it is (to 1e-8): one program for both."""
+    """The curve limited to the rails, or with the reach `FAR` practically unlimited (to 1e-8), so that one program
+    serves both."""
     return Limited(curve, MIDDLE - reach, MIDDLE + reach)
 
 
@@ -75,7 +77,7 @@ def planned(dt: float | None) -> identify.Experiment:
 
 
 def per_parameter(F) -> float:
-    """log det F / 10."""
+    """log det F / 10 of the information F of ten parameters."""
     return float(np.linalg.slogdet(np.asarray(F))[1]) / 10
 
 
@@ -87,7 +89,7 @@ def motion(curve, ts):
 
 
 def largest(curve) -> dict:
-    """Of distance from the middle of the rail, rate and acceleration, on a fine grid."""
+    """The largest distance from the middle of the rail, rate and acceleration, on a fine grid."""
     values = list(map(np.asarray, motion(curve, jnp.linspace(0.0, SECONDS, 2001))))
     values[0] = values[0] - MIDDLE
     return {

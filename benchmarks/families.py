@@ -24,7 +24,7 @@ GRAVITY = 9.81
 
 
 class Links(jaxhamel.System):
-    """n turning links of unit length, with unit masses at the points; `sums(x)` is a x."""
+    """n rotating links of unit length with unit masses at the points; `sums(x)` is a x."""
 
     sums: Callable
     links: int
@@ -39,7 +39,7 @@ class Links(jaxhamel.System):
 
 
 class Case(NamedTuple):
-    """A system, its start, and the same equations by hand, as a function of (t, (q, u), constants)."""
+    """A system, its start, and its equations by hand as a function of (t, (q, u), constants)."""
 
     name: str
     family: str
@@ -52,7 +52,7 @@ class Case(NamedTuple):
 
 
 def links_by_hand(t, y, constants):
-    """The formula above; `constants` are w and s."""
+    """The formula of the module; `constants` are w and s."""
     weight, sums = constants
     q, v = jnp.split(y, 2)
     turn = q[:, None] - q[None, :]
@@ -73,7 +73,7 @@ def by_scan(x):
 
 
 def along_tree(x):
-    """Sums from the root to each link of a binary tree, by Python."""
+    """Sums from the root to each link of a binary tree, by a Python loop."""
     found = [x[0]]
     for k in range(1, x.size):
         found.append(found[(k - 1) // 2] + x[k])
@@ -128,7 +128,7 @@ FAMILIES: dict[str, Callable[[int], list[Case]]] = {
 
 
 def named() -> list[Case]:
-    """The heavy top, the free rigid body and the Chaplygin sleigh by the equations of the book."""
+    """The heavy top, the free rigid body and the Chaplygin sleigh, with textbook equations."""
     upright, turn = np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.3, 1.0, 5.0])
     moments, com = np.array([0.3, 0.4, 0.5]), np.array([0.0, 0.1, 0.5])
     inertia, one, gravity = jnp.asarray(moments), jnp.array(1.0), jnp.array(GRAVITY)

@@ -44,7 +44,7 @@ def pixels(figure: Figure) -> np.ndarray:
 
 
 def picture(result: control.Result) -> Figure:
-    """Instants of the motion from one camera, and the control over time."""
+    """Draws the instants of the motion from one camera, and the control over time."""
     scene = scene_of(shown_motion(result))
     assert scene is not None
     duration = float(scene.ts[-1] - scene.ts[0])
@@ -74,7 +74,7 @@ def picture(result: control.Result) -> Figure:
 
 
 def path_past_obstacles(result: control.Result) -> Figure | None:
-    """The path from above, where there are obstacles on the ground."""
+    """Draws the path from above, if there are obstacles on the ground."""
     motion = shown_motion(result)
     place = position(motion)
     if not motion.obstacles or place is None or place.shape[1] < 2:

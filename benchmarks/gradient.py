@@ -35,7 +35,7 @@ def with_masses(masses):
 
 
 def of_ensemble(own: bool):
-    """The mean cost of the balls by masses and amplitudes, and where."""
+    """The mean cost of the balls as a function of masses and amplitudes, and the point at which it is differentiated."""
     y, amplitude = states(BATCH)
     q0, u0 = (jnp.stack(y[:4], axis=1), jnp.stack(y[4:6], axis=1)), 0.1 * jnp.stack(y[6:], axis=1)
     drawn = np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3))
@@ -54,7 +54,8 @@ def of_ensemble(own: bool):
 
 
 def of_one():
-    """The end of one trajectory by masses, amplitudes, its start and the shell's inertia."""
+    """A cost of the end of one trajectory, as a function of masses, amplitudes, start and the shell's inertia; and the
+    point."""
     q0, u0, ts = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2)), jnp.zeros(3), jnp.linspace(0, 5, 51)
 
     def cost(masses, amplitude, position, u0, inertia):
@@ -67,7 +68,7 @@ def of_one():
 
 
 def measure(cost, at, repeats):
-    """Seconds of cost and of cost and gradient, in turns; medians of each in a row; seconds of compiling each."""
+    """Seconds of the cost, and of cost and gradient, in turns; medians of consecutive runs; seconds to compile each."""
     gradient = jax.value_and_grad(cost, tuple(range(len(at))))
     programs, compiled, seconds = {}, {}, {"forward": [], "gradient": []}
     for name, function in {"forward": cost, "gradient": gradient}.items():

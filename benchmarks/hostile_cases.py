@@ -203,7 +203,7 @@ def refused(command: str, *changes: str, says: str = "", **rest) -> Case:
 
 
 def drawn(rng) -> Case:
-    """One at random: a command, one to three keys with values, sometimes an option or a mangled scenario."""
+    """A random case: a command and one to three keys with values, sometimes an option or a mangled scenario."""
     command = rng.choice([*KEYS, "simulate", "identify", "montecarlo", "predict"])
     changes = []
     for _ in range(rng.choice([1, 1, 1, 2, 3])):

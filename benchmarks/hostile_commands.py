@@ -43,12 +43,12 @@ from hostile_systems import drawn_system
 INPUTS = ("said", "victim", "secret.csv")
 CAPABILITIES = "-dac_override,-dac_read_search"
 LONGEST = 6_000  # characters of a message; help has more
-SPAWN = 0.5  # seconds that a process may take to begin and to end
-MEMORY = 12 * 2**30  # bytes of addresses that a command may ask for
+SPAWN = 0.5  # a process may take this many seconds to begin and to end
+MEMORY = 12 * 2**30  # a command may use this many bytes of address space
 
 
 def preload() -> None:
-    """Import all that commands import, so that processes forked from this one need not; no device is started."""
+    """Imports all modules that commands import, so that forked processes need not; starts no device."""
     os.environ["MPLBACKEND"] = "agg"
     import matplotlib.pyplot  # noqa: F401
     import zarr  # noqa: F401
@@ -61,7 +61,7 @@ def preload() -> None:
 
 
 def run(case: Case, limit: float, fresh: bool):
-    """(how it ended, exit status, seconds, what was said)."""
+    """Runs a case: (how it ended, exit status, seconds, its output)."""
     folder = Path(tempfile.mkdtemp(prefix="hostile-"))
     (folder / "work").mkdir()
     for name, content in case.files.items():
@@ -126,7 +126,7 @@ def _fresh(case: Case, arguments: list[str], folder: Path, said) -> int:
 
 @contextmanager
 def _output(kind: str, said):
-    """Where standard output goes: with the errors, to a device that is full, or to a pipe that nobody reads."""
+    """The target of standard output: together with the errors, a full device, or a pipe that nobody reads."""
     if not kind:
         yield said
         return
@@ -180,7 +180,7 @@ def _sorted(case: Case, status: int | None, text: str, folder: Path) -> str:
 
 
 def _obeyed(text: str, there: list[Path]) -> bool:
-    """Whether a terminal, a browser or a spreadsheet does what a text says."""
+    """Whether a terminal, a browser or a spreadsheet would act on a text."""
     if re.search("[\x1b\x07\x9b\u202e]", text):
         return True
     for path in there:

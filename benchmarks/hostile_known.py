@@ -63,7 +63,7 @@ SECRET = "t,qw,qx,qy,qz\n0,1,0,0,0\n"
 
 
 def known() -> Iterator[Case]:
-    """Every case that was ever written down."""
+    """All cases that are written down."""
     yield from _names()
     yield from _sizes()
     yield from _parsers()
@@ -87,7 +87,7 @@ def known() -> Iterator[Case]:
 
 
 def _names() -> Iterator[Case]:
-    """Texts that are paths, pages, formulas of spreadsheets and of matplotlib, commands of a terminal."""
+    """Names that are paths, HTML, formulas of spreadsheets and matplotlib, and terminal commands."""
     for name in ("../evil", "/tmp/evil", "\x1b[2J", "", "..", 300 * "n", "\u202eЖ"):
         yield changed("identify", f"measurements.0.name={json.dumps(name)}")
     for key in ("title", "description"):
@@ -138,7 +138,7 @@ def _names() -> Iterator[Case]:
 
 
 def _sizes() -> Iterator[Case]:
-    """Numbers that no machine computes with, and those that do not end."""
+    """Numbers that are too large to compute with, and some that never end."""
     for command, keys in KEYS.items():
         for key in keys:
             if key.split(".")[-1] in ("samples", "steps", "coefficients", "max_steps", "dt", "end", "rtol",
@@ -184,7 +184,7 @@ def _options() -> Iterator[Case]:
 
 
 def _measured() -> Iterator[Case]:
-    """Files of measurements: `1_0` is no number, a pipe never ends."""
+    """Files of measurements: `1_0` is no number, and a pipe never ends."""
     for name, text in CELLS.items():
         bad = (0, 1, 2) if name in ("mark", "nothing", "returns", "two rows", "escapes") else (1, 2)
         yield case("identify", "--data", "FOLDER/data", files={"data/a.csv": text}, status=bad)
@@ -228,7 +228,7 @@ def _pipe(folder: Path) -> None:
 
 
 def _folders() -> Iterator[Case]:
-    """Links, files in a folder's place, folders that cannot be written to or searched, outputs that are full or closed."""
+    """Links, files in a folder's place, folders without permission to write or search, outputs that are full or closed."""
 
     def linked(folder: Path) -> None:
         (folder / "out").mkdir()
@@ -323,7 +323,7 @@ def _folders() -> Iterator[Case]:
 
 
 def _words() -> Iterator[Case]:
-    """Commands, names and files that there are not."""
+    """Commands, names and files that do not exist."""
     for arguments in (
         [""], ["nothing"], ["--nothing"], ["simulate"], ["simulate", ""], ["simulate", "-"], ["simulate", "."],
         ["simulate", "/"],

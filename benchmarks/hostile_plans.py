@@ -84,7 +84,7 @@ def _value(rng: random.Random) -> str:
 
 
 def drawn_plan(rng: random.Random) -> Case:
-    """A problem of optimal control with one or two of its keys changed and a time limit that compiling may reach."""
+    """A built-in control problem with one or two keys changed, and a time limit that compiling may exceed."""
     kind = rng.choice(["built-in"] * 3 + ["to-point"] * 2 + ["loop"] * 2)
     name = rng.choice(list(BUILT_IN))
     keys = {

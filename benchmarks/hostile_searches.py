@@ -71,7 +71,7 @@ WORDS = [
 
 
 def drawn_search(rng: random.Random) -> Case:
-    """A command with one or two keys of such a table changed, and a time limit that compiling may reach."""
+    """A command with one or two keys of such a table changed, and a time limit that compiling may exceed."""
     kind = rng.choice(list(KEYS))
     changes = [
         f"{rng.choice(KEYS[kind])}={rng.choice([*WORDS * 2, *NUMBERS, *ODD, *HUGE])}"

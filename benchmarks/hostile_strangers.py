@@ -144,7 +144,7 @@ def drawn_stranger(rng: random.Random) -> Case:
 
 
 def bench_cases() -> list[Case]:
-    """Wrong calls of `bench`, and one with standard output that is full or closed."""
+    """Wrong calls of `bench`, and one whose standard output is full or closed."""
     words = [
         ["x"],
         ["--json=x"],

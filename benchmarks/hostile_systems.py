@@ -23,7 +23,7 @@ START = ("[1e308, 1e308, 1e308]", "[1e200, 0, 0]", "[1e60, 1, 0]", "[1e-300, 1, 
 
 
 def drawn_system(rng: random.Random) -> Case:
-    """`simulate` for a system with the examples of its class, one or two of them, or a setting, changed."""
+    """`simulate` with the examples of a system's class, with one or two of them, or a setting, changed."""
     kind, cls = rng.choice(list(named_systems().items()))
     values = {name: as_written(value) for name, value in examples_of(cls).items()}
     with tempfile.TemporaryDirectory() as folder:

@@ -37,7 +37,7 @@ from jaxhamel.systems import CircularRails, RollingBall
 jax.config.update("jax_enable_x64", True)
 TIMES = jnp.linspace(0.0, 20.0, 1001)
 NOISE = 0.01
-ELLIPSOID = 18.307  # 95 % of chi-square with ten degrees of freedom lie below
+ELLIPSOID = 18.307  # the 95 % quantile of chi-square with ten degrees of freedom
 RAILS = CircularRails(
     radius=[0.07, 0.07, 0.07],
     normal=[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
@@ -84,7 +84,7 @@ def shown(system, motion):
 
 
 def measured(system, rng) -> identify.Run:
-    """20 s from an unknown start, with noise."""
+    """A noisy measurement of 20 s from an unknown start."""
     turn = jnp.asarray(rng.normal(size=3))
     q0 = SO3().retract(SO3().identity(), turn), jnp.zeros(2)
     u0 = jnp.asarray(rng.normal(size=3))
@@ -105,7 +105,7 @@ def noisy(measurement, exact, rng):
 
 
 def experiment(number: int) -> dict:
-    """Scores of the ten parameters, χ² of all together, and what the fit took."""
+    """Scores of the ten parameters, their joint χ², and the fit's seconds."""
     rng = np.random.default_rng([20, number])
     truth = drawn(rng)
     problem = identify.Problem(DRAWING, [BODY], MEASUREMENTS, [measured(truth, rng)])
@@ -134,7 +134,7 @@ def stored(path: Path | None) -> dict[int, dict]:
 
 
 def run(count: int, path: Path | None) -> list[dict]:
-    """All experiments; those that the store lacks are made now, and tell how they went."""
+    """All experiments; those missing in the store are run now, with progress."""
     known = stored(path)
     for number in range(count):
         if number in known:

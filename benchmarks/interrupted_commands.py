@@ -29,7 +29,7 @@ SEARCHES = ("control", "identify")
 
 
 def begin(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[str]:
-    """A command in a process that takes SIGINT as one in the foreground does."""
+    """Starts a command in a process that handles SIGINT as in the foreground."""
     return subprocess.Popen(
         [sys.executable, "-m", "jaxhamel", *arguments], cwd=folder, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -39,7 +39,7 @@ def begin(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[str]:
 def ended(
     name: str, process: subprocess.Popen[str], out: Path, patience: float
 ) -> tuple[str, float, str]:
-    """Interrupts a command: (how it ended, seconds that took, what it said)."""
+    """Interrupts a command: (how it ended, seconds until then, its output)."""
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=120)[0]
@@ -62,7 +62,8 @@ def ended(
 
 
 def moments(asked: argparse.Namespace, name: str, top: Path) -> Iterator[tuple[str, float, str]]:
-    """A whole run, then the interrupted ones: (how it ended, seconds from signal to end, what to print)."""
+    """Runs a command to its end, then interrupts it at random times: yields (how it ended, seconds from signal to end,
+    line to print)."""
     rng, started = random.Random(f"{asked.seed} {name}"), time.monotonic()
     begin(called(name, "whole"), top).communicate()
     usual = time.monotonic() - started

@@ -77,7 +77,7 @@ LOSE = (
 
 @dataclass(frozen=True)
 class Job:
-    """A command; `two` are options that make another run of it, and `again` how it goes on after it was killed."""
+    """A command; `two` are options for two different runs, and `again` the options that resume it after a kill."""
 
     arguments: tuple[str, ...]
     two: tuple[tuple[str, ...], tuple[str, ...]]
@@ -116,11 +116,11 @@ JOBS = {
 
 
 class Wrong(Exception):
-    """What must not be."""
+    """Raised if a result is wrong."""
 
 
 def begin(arguments: list[str], sources: Path, said: Path, largest: int | None = None) -> int:
-    """A command in a process of its own, forked from this one, which has imported JAX."""
+    """Starts a command in a process forked from this one, which has imported JAX."""
     process = os.fork()
     if process:
         return process
@@ -160,7 +160,7 @@ def ended(process: int, seconds: float = 300.0) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file that is no half of one; of ensembles without their blocks."""
+    """All complete files, without the blocks of ensembles."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -169,7 +169,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def state(folder: Path) -> set[tuple[str, int, int]]:
-    """Names, sizes and times of what is there; changes when anything is written."""
+    """Names, sizes and times of all files; changes if anything is written."""
     found = set()
     for path in folder.rglob("*"):
         with suppress(OSError):
@@ -179,7 +179,7 @@ def state(folder: Path) -> set[tuple[str, int, int]]:
 
 
 def whole(name: str, content: bytes) -> None:
-    """A file that is not the same each time has its end."""
+    """Checks that a file whose content varies is complete."""
     if name.endswith(".json"):
         json.loads(content)
     elif name.endswith(".toml"):
@@ -195,7 +195,7 @@ def whole(name: str, content: bytes) -> None:
 
 
 def check(folder: Path, references: list[dict[str, bytes]]) -> None:
-    """Every file is of one of the runs; beside a summary all are of the same."""
+    """Checks that each file is of one of the runs, and that all are of the same run if there is a `summary.json`."""
     there = contents(folder)
     for name, content in there.items():
         whole(name, content)
@@ -235,7 +235,7 @@ def blocks(folder: Path) -> dict[str, tuple[int, int]]:
 
 @dataclass
 class Workplace:
-    """The sources, and of each command two runs from its beginning to its end."""
+    """The sources, and two complete runs of each command."""
 
     sources: Path
     references: dict[str, list[dict[str, bytes]]]
@@ -272,7 +272,7 @@ class Workplace:
 
 
 def hit_after(rng: random.Random, place: Workplace, name: str, out: Path) -> Callable[[int], bool]:
-    """Waits for the moment; whether the process was still there."""
+    """Waits for the moment; returns whether the process was still running."""
     changes = rng.randint(1, place.changes[name]) if rng.random() < 0.6 else None
     seconds = rng.uniform(0.0, 0.03) if changes else rng.uniform(0.0, 0.98 * place.seconds[name])
 
@@ -303,7 +303,7 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[None]:
 
 
 def one_line(text: str, pattern: str) -> None:
-    """The last line says it, and nobody's traceback."""
+    """Checks that the last line matches, without a traceback."""
     last = text.strip().splitlines()[-1] if text.strip() else ""
     if (
         "Traceback" in text
@@ -315,7 +315,7 @@ def one_line(text: str, pattern: str) -> None:
 
 
 def fault(kind: str, name: str, rng: random.Random, place: Workplace, top: Path) -> str:
-    """One fault; how it was met. **Raises:** `Wrong`."""
+    """Causes one fault; returns how it was met. **Raises:** `Wrong`."""
     job, references, said, out = JOBS[name], place.references[name], top / "said", top / "out"
     older = rng.random() < 0.5 and name not in ("montecarlo", "new")
     first, second = job.two
@@ -390,7 +390,7 @@ def fault(kind: str, name: str, rng: random.Random, place: Workplace, top: Path)
 
 
 def in_time(kind: str, name: str, rng: random.Random, place: Workplace, folder: Path) -> str:
-    """One fault, drawn again (at most `TRIES` times) where the command had ended before it came."""
+    """Causes one fault; repeats it (at most `TRIES` times) if the command had ended before."""
     found = ""
     for _ in range(TRIES if kind in ("kill", "interrupt") else 1):
         folder.mkdir()
@@ -404,7 +404,7 @@ def in_time(kind: str, name: str, rng: random.Random, place: Workplace, folder: 
 
 
 def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
-    """To its end, as if nothing had happened."""
+    """Runs the command again to its end and checks that it ends as if nothing had happened."""
     job, kept = JOBS[name], blocks(out)
     resumed = (out / "search.npz").exists()
     options = job.again if resumed or (out / "values.zarr").exists() else ()
@@ -439,7 +439,7 @@ def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
 
 
 def _as_good(out: Path, reference: dict[str, bytes]) -> None:
-    """A search that went on from its file ends with the same optimum, and removes the file."""
+    """Checks that a resumed search ends with the same optimum and removes its file."""
     now, then = (json.loads(x["summary.json"]) for x in (contents(out), reference))
     costs = [found["reached"]["cost"] for found in (now, then)]
     if now["status"] != "success" or abs(costs[0] - costs[1]) > 1e-7 * abs(costs[1]):

@@ -38,7 +38,7 @@ from jaxhamel.ensemble._rollout import mechanical
 
 jax.config.update("jax_enable_x64", True)
 DT, LARGEST_IN_C = 1e-3, 20
-WORK = 5e8  # operations of right-hand sides in one run, a quarter of those of RK4
+WORK = 5e8  # operations of a right-hand side in one run; RK4 takes four times as many
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|"}
 _INFIX |= {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -98,7 +98,7 @@ extern "C" void steps(double* state, const double* own, const double* shared, lo
 
 
 def expression(graph: Any, node: int, names: dict[int, str]) -> str:
-    """One scalar operation in C++, on vectors where it varies from lane to lane."""
+    """One scalar operation in C++, on vectors if it varies from lane to lane."""
     found = graph.nodes[node]
     name, operands = found.primitive.name, [names[i] for i in found.operands]
     kind = "v" if found.batched else "d"
@@ -118,7 +118,7 @@ def expression(graph: Any, node: int, names: dict[int, str]) -> str:
 
 
 def function(head: str, found: Written, given: list[str]) -> str:
-    """A scalar program as a function in C++; `given`: what its arguments are called, one for each number."""
+    """A scalar program as a C++ function; `given`: the names of its arguments, one for each number."""
     graph, names = found.program.graph, {}
     for node, name in zip([i for leaf in found.arguments for i in leaf], given, strict=True):
         names[node] = name
@@ -138,7 +138,7 @@ def function(head: str, found: Written, given: list[str]) -> str:
 
 
 def in_c(case: Case, lanes: int) -> Callable | None:
-    """`steps` of the case's scalar program in C; None where a part of it is an operation on arrays."""
+    """`steps` of the case's scalar program in C; None if a part of it is an operation on arrays."""
     q, u = states(case, lanes)
     members = Members.of(case.system, q, u, None, (None, 0, 0, None))
     _, motion = mechanical(members, None)
@@ -181,7 +181,7 @@ def compiled(text: str) -> ctypes.CDLL:
 
 
 def states(case: Case, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The case's initial state, q and u a little different in each lane."""
+    """The case's initial state, perturbed slightly in each lane."""
     rng = np.random.default_rng(0)
     u = case.u + 0.1 * rng.normal(size=(lanes, len(case.u)))
     return np.broadcast_to(case.q, (lanes, len(case.q))).copy(), u

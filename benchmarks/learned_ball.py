@@ -40,17 +40,17 @@ from jaxhamel.control._loop._plan import plan_of_motion  # noqa: E402
 from jaxhamel.control._result import replay  # noqa: E402
 
 SIZE = [0.02] * 3 + [0.01] * 2 + [0.1] * 3 + [0.2] * 3 + [0.5] * 3  # of δ, in its units
-LARGEST = 10.0  # rad/s², of a network's output of 1
-MARKS = 100  # periods between two times at which a window may begin
+LARGEST = 10.0  # rad/s², acceleration for a network output of 1
+MARKS = 100  # windows may begin at multiples of this many periods
 
 
 class Corrected(eqx.Module):
-    """The policy at one time."""
+    """The policy's law at one time."""
 
     regulator: Any
     network: eqx.nn.MLP
     phase: jax.Array
-    in_lanes: ClassVar[bool] = False  # its products are those of matrices
+    in_lanes: ClassVar[bool] = False  # matrix products run outside lanes
 
     def __call__(self, t, q, u):
         base = self.regulator
@@ -77,7 +77,7 @@ class Policy(eqx.Module):
 
 
 def new_network(key):
-    """The network, with an output of 0."""
+    """A network whose output is 0."""
     network = eqx.nn.MLP(len(SIZE) + 4, 3, 32, 2, jnp.tanh, dtype=float, key=key)
     last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)
     return eqx.tree_at(last, network, jax.tree.map(jnp.zeros_like, last(network)))

@@ -127,7 +127,7 @@ def integrators():
 
 @eqx.filter_jit
 def run(system, solver, y0, dt, steps):
-    """(E, second quantity) at SAMPLES times."""
+    """Energy and second quantity at SAMPLES times."""
     term, args = diffrax.ODETerm(jaxhamel.vector_field), (system, None)
     zero = jnp.zeros_like(dt)
 
@@ -188,7 +188,7 @@ def run_multipliers(system, y0, dt, steps):
 
 
 def measure(program):
-    """The histories, and CPU seconds of a second run: the first one compiles."""
+    """The histories, and CPU seconds of a second run, since the first one compiles."""
     jax.block_until_ready(program(SAMPLES))
     started = time.process_time()
     histories = jax.block_until_ready(program(None))
@@ -217,7 +217,7 @@ def programs(name, quick):
 
 
 def scale_of_energy(system, q0, u0):
-    """Kinetic energy at the start [J]."""
+    """Kinetic energy at the start [J], the unit of the errors."""
     v = jaxhamel.velocity(system, 0.0, q0, u0)
     still = system.lagrangian(0.0, q0, jnp.zeros_like(v))
     return float(system.lagrangian(0.0, q0, v) - still)
@@ -236,7 +236,7 @@ def figures(energy, second) -> dict[str, Any]:
     tenth = len(energy) // 10
 
     def largest(x) -> float | None:
-        """None where the run went to infinity."""
+        """The largest absolute value; None if the run diverged."""
         size = float(np.max(np.abs(x)))
         return float(f"{size:.2e}") if np.isfinite(size) else None
 
@@ -274,7 +274,7 @@ def draw(histories, steps, path):
             if problem != name:
                 continue
             for axis, error in zip(row, errors, strict=True):
-                # the largest error so far: a curve that is flat has stopped growing
+                # the running maximum of the error: a flat curve has stopped growing
                 curve = np.maximum.accumulate(np.abs(error))
                 axis.loglog(at, np.maximum(curve, 1e-17), color=colours[label], label=label, lw=1.4)
         for axis, what in zip(row, ("energy error", TITLES[name][1]), strict=True):

@@ -37,7 +37,7 @@ def lorenz(t, y, rho):
 
 
 def ends(rho, kernel):
-    """The last states, `(N, 3)`."""
+    """The final states, `(N, 3)`."""
     start = (jnp.ones_like(rho[0]), jnp.zeros_like(rho[0]), jnp.zeros_like(rho[0]))
     y = ensemble.integrate(
         lorenz,
@@ -53,7 +53,8 @@ def ends(rho, kernel):
 
 
 def largest_error(kernel) -> float:
-    """Of 64 trajectories, against the same steps in double precision without the kernel; states are of the order of 10."""
+    """Largest error of 64 trajectories against the same steps in double precision without the kernel; states are of the
+    order of 10."""
     rho = jnp.linspace(0.0, 21.0, 64, dtype=jnp.float32)
     found = np.asarray(jax.jit(lambda rho: ends(rho, kernel))(rho), float)
     with jax.enable_x64(True):
@@ -62,7 +63,7 @@ def largest_error(kernel) -> float:
 
 
 def seconds(program, rho, runs: int) -> list[float]:
-    """Of each run after the one that compiles."""
+    """Seconds of each run after the first, which compiles."""
     jax.block_until_ready(program(rho))
     found = []
     for _ in range(runs):
@@ -73,7 +74,7 @@ def seconds(program, rho, runs: int) -> list[float]:
 
 
 def kernels(arguments) -> dict:
-    """What to try, by name; one without a GPU."""
+    """The variants to try, by name; only lanes without a GPU."""
     on = arguments.kernel == "on" or (arguments.kernel == "auto" and jax.default_backend() == "gpu")
     blocks = [int(block) for block in arguments.block.split(",")]
     return {block: ensemble.Kernel(block=block) for block in blocks} if on else {"lanes": False}

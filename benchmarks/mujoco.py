@@ -22,7 +22,7 @@ import sys
 import time
 from functools import partial
 
-HERE = sys.path.pop(0)  # this file would stand in the way of the package of its name
+HERE = sys.path.pop(0)  # this file would shadow the package `mujoco`
 import diffrax  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -87,12 +87,12 @@ def rate(t, amplitude=AMPLITUDE):
 
 
 def torque(t, amplitude=AMPLITUDE):
-    """Over the armature: the acceleration, in the middle of a step, where it is held."""
+    """Torque per armature [1/s²]: the acceleration at the middle of a step, during which it is constant."""
     return -4.0 * amplitude * np.sin(2.0 * t + PHASE)
 
 
 class MuJoCo:
-    """One step size: the model, the motion's samples, and the ways to run it."""
+    """MuJoCo at one step size: the model, samples of the masses' motion, and the ways to run it."""
 
     def __init__(self, dt: float, integrator: str = "RK4"):
         source = MODEL.format(dt=dt, integrator=integrator, stiffness=2 * dt)
@@ -107,7 +107,7 @@ class MuJoCo:
         return data
 
     def on_rails(self) -> np.ndarray:
-        """The end with the masses put back before each step; a loop in Python."""
+        """The ball's final position by a Python loop that resets the masses to their path before each step."""
         data = self.data()
         for n in range(self.steps):
             data.qpos[7:], data.qvel[6:], data.ctrl[:] = self.angle[n], self.rate[n], self.torque[n]
@@ -115,7 +115,7 @@ class MuJoCo:
         return data.qpos[:2].copy()
 
     def in_c(self, size: int, threads: int):
-        """A function that runs `size` trajectories by MuJoCo's own loop."""
+        """A function that runs `size` trajectories by MuJoCo's own loop in C."""
         kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
         state = np.empty(mujoco.mj_stateSize(self.model, kind))
         mujoco.mj_getState(self.model, self.data(), state, kind)
@@ -167,7 +167,8 @@ LADDER = {
 
 
 def good_enough(make, error: float, names=tuple(LADDER)) -> dict:
-    """By method the longest step whose error is no larger: (method, dt), program, its error, seconds to compile."""
+    """For each method, the longest step whose error is at most `error`: (method, dt), program, error, seconds to
+    compile."""
     found = {}
     for name in names:
         method, steps = LADDER[name]
@@ -221,7 +222,7 @@ def ensembles(peer: MuJoCo, chosen: dict, size: int, repeats: int) -> float:
 
 
 def mjx_figures(peer: MuJoCo, chosen, repeats: int) -> dict:
-    """MJX, Runge-Kutta in double precision with the same model, masses put back before each step."""
+    """Figures of MJX: Runge–Kutta in double precision with the same model, whose masses are reset before each step."""
     from mujoco import mjx
 
     model, first = mjx.put_model(peer.model), mjx.put_data(peer.model, peer.data())
@@ -235,7 +236,7 @@ def mjx_figures(peer: MuJoCo, chosen, repeats: int) -> dict:
             qvel = data.qvel.at[6:].set(2 * amplitude * jnp.cos(2 * t + both))
             push = -4 * amplitude * jnp.sin(2 * (t + dt / 2) + both)
             later = mjx.step(model, data.replace(qpos=qpos, qvel=qvel, ctrl=push))
-            # in double precision MJX hands some whole numbers back in another width than it took them
+            # in double precision MJX returns some integers in another width than its input
             return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), later, data), None
 
         return jax.lax.scan(step, first, at)[0].qpos[:2]

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-HERE = sys.path.pop(0)  # a file of this folder would stand in the way of the package `mujoco`
+HERE = sys.path.pop(0)  # a file of this folder would shadow the package `mujoco`
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -42,7 +42,7 @@ MASS, INERTIA, LEVER = (
     2.0,
     0.5,
     0.5,
-)  # of the floating body; its links begin at this distance from its centre
+)  # size of the floating body; its links begin at this distance from its centre
 LADDER = [10.0**-k for k in range(4, 13)]
 
 
@@ -65,7 +65,7 @@ class FloatingTree(jaxhamel.System):
 
 
 class Case:
-    """A system, its start, its parents (−1: what holds the root), and the model of MuJoCo."""
+    """A system, its start, its parents (−1 for links at the root), and the MuJoCo model."""
 
     def __init__(self, name: str, system: jaxhamel.System, parents: list[int], floats: bool):
         self.name, self.system, self.parents, self.floats = name, system, parents, floats
@@ -96,7 +96,7 @@ class Case:
         return f'<body pos="0 0 -{below}">{hinge}{mass}{inside}</body>'
 
     def theirs(self, dt: float) -> Callable[[], np.ndarray]:
-        """The end by MuJoCo's loop."""
+        """The end by MuJoCo's loop in C."""
         model = self.model(dt)
         data, count = mujoco.MjData(model), round(SECONDS / dt)
         joints = [model.joint(str(k)) for k in range(len(self.parents))]
@@ -135,7 +135,7 @@ class Case:
 
 
 def cases(quick: bool) -> list[Case]:
-    """Chains, and the floating tree."""
+    """The chains, and the floating tree."""
 
     def chain(n: int) -> Case:
         return Case(f"chain of {n}", Links(jnp.cumsum, n), list(range(-1, n - 1)), floats=False)

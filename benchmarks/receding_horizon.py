@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 HORIZON, DEADLINE = 2.0, 10.0  # s, ms
-FRICTION = 0.6  # largest ratio of tangential to normal force
-OFF = 0.005  # m, of the ball's start
+FRICTION = 0.6  # the largest ratio of tangential to normal force
+OFF = 0.005  # initial offset of the ball [m]
 
 
 def circle(t):
@@ -36,7 +36,7 @@ def limited(size):
 
 
 def posed(system, u0, weight, limit):
-    """Holding a pose on the circle, 0.2 m off at the start."""
+    """The task to hold a moving pose on the circle, from a start 0.2 m beside it."""
     from jaxhamel.control import ControlEnergy, ControlProblem, Running
 
     space = system.space
@@ -63,7 +63,8 @@ def sleigh(limit=2.0):
 
 
 def ball():
-    """The figure-eight held by θ̈ up to 60 rad/s² with a normal force of 8 N or more, a third of the weight."""
+    """The task to follow the figure-eight with θ̈ up to 60 rad/s² and a normal force of at least 8 N, a third of the
+    weight."""
     from types import SimpleNamespace
 
     from jaxhamel.control import (
@@ -123,7 +124,7 @@ def ball():
 
 
 class Given(eqx.Module):
-    """A command that is held."""
+    """A constant command, as a law."""
 
     command: jax.Array
 
@@ -132,7 +133,7 @@ class Given(eqx.Module):
 
 
 def heavier(system: Any, share: float) -> Any:
-    """The system with all its masses and inertias larger by a share."""
+    """The system with all masses and inertias larger by a given share."""
     names = ("mass", "masses", "inertia")
     grow = lambda path, x: (1 + share) * x if getattr(path[-1], "name", "") in names else x
     return jax.tree_util.tree_map_with_path(grow, system)
@@ -205,7 +206,7 @@ def timed(name, asked):
 
 
 def kept(problem, plant, found):
-    """The least distance of the plant's motion from each limit of the problem; negative where it is beyond."""
+    """The least distance of the plant's motion from each limit of the problem; negative if the limit is exceeded."""
     from jaxhamel.mechanics import as_control
 
     def distances(t, q, u, command):

@@ -25,7 +25,7 @@ ZERO = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
 
 
 def phases(masses: int) -> np.ndarray:
-    """Of each mass's swing: 0, 0.5, 1, …"""
+    """The phase of each mass's swing: 0, 0.5, 1, …"""
     return 0.5 * np.arange(masses)
 
 
@@ -63,7 +63,7 @@ def make_ball(masses: int = 2) -> RollingBall:
 
 
 def start() -> tuple:
-    """(q0, u0): at rest."""
+    """The state (q0, u0) at rest."""
     return (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2)), jnp.zeros(3)
 
 
@@ -72,14 +72,14 @@ def swing(masses: int = 2) -> Swing:
 
 
 def first_call(program: Callable, *arguments) -> float:
-    """Seconds to trace, compile and run it once."""
+    """Seconds to trace, compile and run a program once."""
     started = time.perf_counter()
     jax.block_until_ready(program(*arguments))
     return time.perf_counter() - started
 
 
 def median_seconds(programs: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """The programs in turns, `repeats` times: what else the machine does meets all of them."""
+    """Median seconds of programs that run in turns, so that other work on the machine affects all of them."""
     seconds = {name: [] for name in programs}
     for _ in range(repeats):
         for name, program in programs.items():

@@ -61,7 +61,7 @@ def autodiff(ball):
 
 
 def on_scalars(rate):
-    """The state as nine numbers, so that lanes has nothing to take apart or to put together."""
+    """The rate as a function of nine scalars, so that lanes need neither split nor join arrays."""
 
     def scalars(t, y, control):
         q = (jnp.stack(y[:4]), jnp.stack(y[4:6]))
@@ -72,7 +72,7 @@ def on_scalars(rate):
 
 
 def runge_kutta(rate, steps):
-    """y after `steps` steps; the four stages share one body, so that XLA compiles and optimises one right-hand side."""
+    """y after `steps` steps. The four stages share one loop body, so XLA compiles one right-hand side."""
     to, weight = jnp.array([0.5, 0.5, 1.0, 0.0]) * DT, jnp.array([1.0, 2.0, 2.0, 1.0]) * (DT / 6)
     at = jnp.array([0.0, 0.5, 0.5, 1.0]) * DT
 
@@ -105,7 +105,7 @@ def states(batch):
 
 
 def measure(programs, y, repeats):
-    """Seconds of each program's runs, in turns, after one that compiles it."""
+    """Seconds of each program's runs in turns, after a first run that compiles."""
     compiled = {}
     for name, program in programs.items():
         started = time.perf_counter()
@@ -121,7 +121,7 @@ def measure(programs, y, repeats):
 
 
 def multiplications(program, y) -> int:
-    """How many multiplications XLA makes of it: what it computes twice counts twice."""
+    """Number of products in XLA's optimised program; one that is computed twice counts twice."""
     return program.lower(y).compile().as_text().count(" multiply(")
 
 

@@ -23,7 +23,7 @@ STEP = 1e-2
 
 
 def program(masses: int, size: int, steps: int):
-    """A function that runs `size` balls for so many steps."""
+    """A function that runs `size` balls for a number of steps."""
     ball, ((quaternion, position), u0), control = make_ball(masses), start(), swing(masses)
     rng = np.random.default_rng(0)
     rates = np.asarray(u0) + 0.1 * rng.normal(size=(size, 3))

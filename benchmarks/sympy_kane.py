@@ -58,7 +58,8 @@ RTOL, ATOL, STEP = 1e-9, 1e-11, 1e-2
 
 
 def kane(masses: int):
-    """(right-hand side (t, y, parameters) -> dy/dt, the parameters' values): y = angles, x, y, body rates, velocities."""
+    """The right-hand side (t, y, parameters) -> dy/dt and the values of the parameters; y = angles, x, y, body rates,
+    velocities."""
     t = me.dynamicsymbols._t
     angles, rates = me.dynamicsymbols("a b c"), me.dynamicsymbols("w1:4")
     (x, y), (vx, vy) = me.dynamicsymbols("x y"), me.dynamicsymbols("v1:3")
@@ -117,7 +118,7 @@ def kane(masses: int):
 
 
 def theirs_until_end(rate, adjoint):
-    """Parameters to the end (x, y)."""
+    """A function from the parameters to the final (x, y), by diffrax."""
     ts = jnp.array([0.0, SECONDS])
 
     def end(parameters):
@@ -139,7 +140,7 @@ def theirs_until_end(rate, adjoint):
 
 
 def ball_and_swing(parameters, masses: int):
-    """The ball with what SymPy's parameters say, in their order."""
+    """The ball and its control with the values of SymPy's parameters, in their order."""
     r, m0, *inertia, depth, g = parameters[:7]
     weights, amplitude = parameters[7 : 7 + masses], parameters[7 + masses :]
     com = jnp.stack([jnp.zeros_like(depth), jnp.zeros_like(depth), depth])
@@ -169,7 +170,7 @@ def ours_until_end(masses: int, adjoint=None):
 
 
 def gradients(end, end_forward) -> dict:
-    """x-coordinate of the end by all parameters: reverse mode and forward columns."""
+    """Gradients of the final x by all parameters: reverse mode and forward columns."""
     return {
         "reverse": jax.jit(jax.grad(lambda p: end(p)[0])),
         "columns": jax.jit(jax.jacfwd(lambda p: end_forward(p)[0])),
@@ -177,7 +178,7 @@ def gradients(end, end_forward) -> dict:
 
 
 def first_trajectories(masses: int) -> dict:
-    """Seconds until each has its first trajectory, and what runs it again."""
+    """Seconds until each program's first trajectory, and the programs."""
     started = time.perf_counter()
     rate, parameters = kane(masses)
     derived = time.perf_counter() - started
@@ -223,7 +224,7 @@ def gradient_figures(rate, parameters, masses: int, repeats: int) -> dict:
 
 
 def ensemble_ratio(rate, parameters, repeats: int, size: int = 1024) -> float:
-    """Trajectory-steps a second of Runge-Kutta steps, each trajectory with a start of its own."""
+    """Trajectory-steps per second of Runge–Kutta steps, for trajectories with random starts."""
     steps = 100
     spread = 1e-2 * np.random.default_rng(0).normal(size=(size, 3))
 
@@ -236,7 +237,7 @@ def ensemble_ratio(rate, parameters, repeats: int, size: int = 1024) -> float:
             k4 = rate(t + STEP, y + STEP * k3, parameters)
             return y + STEP / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
 
-        def end(rates):  # the velocities that roll: v = omega x r e3 at angles zero
+        def end(rates):  # rolling velocities v = omega x r e3 at zero angles
             y = jnp.zeros(10).at[5:8].set(rates).at[8].set(rates[1]).at[9].set(-rates[0])
             return jax.lax.scan(step, y, jnp.arange(steps) * STEP)[0][3:5]
 

@@ -37,7 +37,8 @@ FAST = ("--xla_cpu_use_fusion_emitters=false " + PLAIN, PLAIN)  # the first for 
 
 
 def _compile_fast():
-    """Tells the package to leave its own compiler options out: its level 1 for searches took twice as long to compile."""
+    """Sets XLA flags with which tests compile fast. The package's own options give way to them; its level 1 for
+    searches took twice as long to compile."""
     if "XLA_FLAGS" in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
         return
     program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1)"]
@@ -49,11 +50,12 @@ def _compile_fast():
 
 
 def _compile_once():
-    """Programs are kept on disk while the tests run, for all workers: many small ones stand in every file.
+    """Keeps compiled programs on disk while the tests run, for all workers, since many small programs occur in every
+    file.
 
-    Notebooks and commands that tests start find them by the environment. A file that another worker is just writing
-    cannot be read; JAX warns of it and compiles, and pyproject.toml lets that one warning pass. A folder that is given by
-    the environment stays for the next run.
+    Notebooks and commands that tests start find the folder by the environment. A file that another worker is just
+    writing cannot be read; JAX warns of it and compiles, and pyproject.toml lets that one warning pass. A folder that
+    is given by the environment stays for the next run.
     """
     if PROGRAMS not in os.environ:
         os.environ[PROGRAMS] = tempfile.mkdtemp()
@@ -107,7 +109,7 @@ def float32():
 
 
 def _most_memory() -> float:
-    """A quarter of the machine's memory, shared by the workers, and 1.5 GB at least [bytes]."""
+    """A quarter of the machine's memory divided by the number of workers, but at least 1.5 GB [bytes]."""
     if sys.platform != "linux":
         return 1.5e9
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

@@ -2,7 +2,7 @@
 
     python -m tests.mutants --seed 1 --mutants 100 --out mutants.jsonl
 
-A mutant is one change of one line: another operator or comparison, another number, a condition turned round, smallest for
+A mutant is one change of one line: another operator or comparison, another number, a negated condition, smallest for
 largest. The same seed draws the same mutants from the same sources, equally many from each folder. Each is written into a
 copy of the package and tested with the files that mention most of its module's names, or with those that `--tests` gives
 for it: a JSON object from `file:line` to a list of files or tests. `--out` is added to line by line, and mutants that stand
@@ -69,7 +69,7 @@ NAMES |= {
 
 
 class Mutant(NamedTuple):
-    """The place-th node that can be changed, in a file."""
+    """A mutant, given by its file and by the number of the changeable node in it."""
 
     file: str
     line: int
@@ -79,7 +79,7 @@ class Mutant(NamedTuple):
 
 
 def changed(node: ast.AST) -> bool:
-    """Changes a node; False where there is nothing to change."""
+    """Changes a node in place; False if nothing in it can be changed."""
     match node:
         case ast.BinOp() | ast.BoolOp() | ast.UnaryOp() if type(node.op) in OPERATORS:
             node.op = OPERATORS[type(node.op)]()  # type: ignore[assignment]
@@ -99,7 +99,7 @@ def changed(node: ast.AST) -> bool:
 
 
 def code_nodes(tree: ast.Module) -> Iterator[ast.AST]:
-    """All that runs when a function is called: no annotations, defaults or decorators, no messages of errors."""
+    """The nodes that run when a function is called, without annotations, defaults, decorators and error messages."""
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
     seen: set[int] = set()
     for function in functions:
@@ -115,7 +115,7 @@ def code_nodes(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def mutants(path: Path) -> list[Mutant]:
-    """All of a file."""
+    """All mutants of a file."""
     name, text = str(path.relative_to(ROOT)), path.read_text()
     found = []
     for place, node in enumerate(code_nodes(ast.parse(text))):
@@ -129,14 +129,14 @@ def mutants(path: Path) -> list[Mutant]:
 
 
 def mutated(mutant: Mutant) -> str:
-    """The file's text with it."""
+    """The text of the mutant's file, with the mutation."""
     tree = ast.parse((ROOT / mutant.file).read_text())
     changed(next(node for i, node in enumerate(code_nodes(tree)) if i == mutant.place))
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def drawn(seed: int, count: int) -> list[Mutant]:
-    """Equally many from each folder, in turn."""
+    """Random mutants, equally many from each folder, in turn."""
     folders = sorted(path for path in PACKAGE.iterdir() if any(path.rglob("*.py")))
     chance, chosen = random.Random(seed), []
     decks = [
@@ -150,8 +150,8 @@ def drawn(seed: int, count: int) -> list[Mutant]:
 
 
 def related(file: str, most: int) -> list[str]:
-    """The test files that mention most of what a module defines and is called, those of its folder first among equals;
-    where none does, those of the modules that use it."""
+    """The test files that mention most of a module's names, those of its own folder first among equals. If no file
+    mentions any, the files of the modules that use it."""
     path = ROOT / file
     found = _mentioning(path, most)
     if found:
@@ -186,7 +186,7 @@ def _words(path: Path) -> set[str]:
 
 
 def survives(mutant: Mutant, files: list[str], limit: float, programs: str) -> str:
-    """`caught`, `survived`, or `too slow` (which a test with a limit would catch).
+    """The result `caught`, `survived`, or `too slow` (which a test with a time limit would catch).
 
     `programs`: the folder of compiled programs. `tests/conftest.py` keeps them there if it finds itself in a worker.
     """

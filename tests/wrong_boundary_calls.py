@@ -1,4 +1,4 @@
-"""Right calls of boundaries, phases, ODEs, receding horizons and slopes, for `tests/wrong_calls.py`."""
+"""Correct calls of boundaries, phases, ODEs, receding horizons and slopes, for `tests/wrong_calls.py`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.wrong_plan_calls import begun
 
 
 def _problem(*constraints: Any) -> Any:
-    """That of a search that begins."""
+    """The problem of a search that has just begun."""
     return begun(*constraints).problem
 
 
@@ -25,7 +25,7 @@ def _ball(slope: Any) -> Any:
 
 
 def _simulated(function: Any, control: Any) -> Any:
-    """An ODE under a control."""
+    """The simulation of an ODE under a control."""
     ode, none = jh.ODE(function, 1), jnp.zeros(0)
     return jh.simulate(ode, jnp.ones(1), none, jnp.array([0.0, 0.1]), control, dt=0.1)
 
@@ -33,7 +33,7 @@ def _simulated(function: Any, control: Any) -> Any:
 def boundary_calls(
     objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]
 ) -> Any:
-    """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
+    """Calls in the form of `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
     without = lambda kinds, *names: tuple(k for k in kinds if k not in names)
     functions = (*FUNCTIONS, "None", "a word", "object")
     numbers = without(positive, "None")

@@ -35,7 +35,7 @@ PACKAGE = Path(jh.__file__).parent
 
 
 class Plane(jh.System):
-    """A mass in a plane, a class outside the package."""
+    """A mass in a plane, as a class outside the package."""
 
     mass: jax.Array
     space = jh.Euclidean(2)
@@ -85,14 +85,14 @@ CALLS = (
     "words",
     "set",
     "object",
-)  # a function is wanted
-OBJECT = ALWAYS + NUMBERS  # an object of the package's is wanted
+)  # an argument that must be a function
+OBJECT = ALWAYS + NUMBERS  # an argument that must be an object of the package
 
 
 def right_calls() -> dict[
     str, tuple[Callable[..., Any], dict[str, Any], dict[str, tuple[str, ...]]]
 ]:
-    """Callables, their right arguments, and the kinds of values that are wrong for each of these."""
+    """Callables, their correct arguments, and the kinds of values that are wrong for each argument."""
     plane, q, u = Plane(jnp.asarray(1.0)), jnp.ones(2), jnp.zeros(2)
     ts, force = np.array([0.0, 1.0]), jnp.ones(2)
     at = {"system": plane, "t": 0.0, "q": q, "u": u, "control": force}
@@ -289,7 +289,7 @@ def _many(plane, q, u, ts, force):
 
 
 def _first(function, right):
-    """The right values under the names that the function gives its first arguments."""
+    """The correct values, under the names of the function's first arguments."""
     names = list(inspect.signature(function).parameters)
     return dict(zip(names, right.values(), strict=False))
 
@@ -328,7 +328,7 @@ ACCEPTED = {
 
 
 def ending(call: Callable[..., Any], arguments: dict[str, Any], name: str) -> tuple[str, str]:
-    """How a call ends, and what is said."""
+    """How a call ends, and its message."""
     try:
         found = call(**arguments)
         if isinstance(found, mechanics.Examination) and not found.holds:
@@ -346,7 +346,7 @@ def ending(call: Callable[..., Any], arguments: dict[str, Any], name: str) -> tu
 
 
 def all_calls() -> list[tuple[str, str, str]]:
-    """(callable, argument, kind of wrong value)."""
+    """All triples (callable, argument, kind of wrong value)."""
     calls = []
     for name, (_, right, kinds) in right_calls().items():
         kinds = dict.fromkeys(right, ALWAYS) if kinds is None else kinds
@@ -355,7 +355,7 @@ def all_calls() -> list[tuple[str, str, str]]:
 
 
 def drawn(seed: int, count: int) -> list[tuple[str, str, str, str, str]]:
-    """The ends of `count` calls: (callable, argument, kind of wrong value, end, what is said)."""
+    """The endings of `count` random calls: (callable, argument, kind of wrong value, ending, message)."""
     calls, right = all_calls(), right_calls()
     random.Random(seed).shuffle(calls)
     found = []

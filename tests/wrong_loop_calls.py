@@ -1,4 +1,4 @@
-"""Right calls of closed loops, driven systems and pages, for `tests/wrong_calls.py`, and calls with wrong functions."""
+"""Correct calls of closed loops, driven systems and pages, for `tests/wrong_calls.py`, and kinds of wrong functions."""
 
 import tempfile
 from typing import Any
@@ -56,7 +56,8 @@ def _law(t, q, u):
 
 
 def loop_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]) -> Any:
-    """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and the names of `WRONG_HERE`."""
+    """Calls in the form of `right_calls`; the kinds of wrong values are those of `wrong_calls` and the names of
+    `WRONG_HERE`."""
     functions, matrices = tuple(FUNCTIONS), tuple(MATRICES)
     optional = tuple(k for k in positive if k != "None")
     cart, q, u = Cart(jnp.array(1.0)), jnp.zeros(1), jnp.zeros(1)

@@ -1,4 +1,4 @@
-"""Right calls of optimal control by collocation, of plans and filters, for `tests/wrong_calls.py`."""
+"""Correct calls of collocation, plans and filters, for `tests/wrong_calls.py`."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ METHOD = control.Collocation(intervals=2, degree=2)
 
 
 def begun(*constraints: Any, costs: Any = (), **changes: Any) -> Any:
-    """A search that has not made its first iteration: the transcription and all checks."""
+    """A search before its first iteration: the transcription and all checks."""
     problem = {
         "system": Cart(jnp.array(1.0)), "q0": jnp.zeros(1), "u0": jnp.zeros(1), "ts": [0.0, 1.0],
         "curve": mechanics.Constant(jnp.zeros(1)), "costs": (control.ControlEnergy(1.0), *costs),
@@ -23,7 +23,7 @@ def begun(*constraints: Any, costs: Any = (), **changes: Any) -> Any:
 
 
 def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]) -> Any:
-    """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
+    """Calls in the form of `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
     functions = (*FUNCTIONS, "None", "a word", "object")
     numbers = tuple(k for k in positive if k != "None")
     counts = (*numbers, "true", "fraction", "zero")

@@ -1,4 +1,4 @@
-"""Right calls of searches around an optimum, of training, and of fits in stages, for `tests/wrong_calls.py`."""
+"""Correct calls of searches around an optimum, of training, and of fits in stages, for `tests/wrong_calls.py`."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def _stage(system: Any) -> Any:
 
 
 def search_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]) -> Any:
-    """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
+    """Calls in the form of `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
     without = lambda kinds, *names: tuple(k for k in kinds if k not in names)
     functions = (*FUNCTIONS, "None", "a word", "object")
     numbers = (*positive, "zero")

@@ -33,12 +33,12 @@ from tests.n_version.versions import (
 )
 
 ROOM = 1e3
-# of the n of systems that are written out for lanes, as equations and as motions
+# the largest n for which systems are written out for lanes, as equations and as motions
 SHORT, SHORTEST = 8, 4
 
 
 def examined(number, kind, space, m, seed, each):
-    """The comparisons of one shape: name → (differences of the systems, what rounding allows)."""
+    """The comparisons of one shape: name → (differences of the systems, differences that rounding allows)."""
     batch = draw(seed, kind, space, m, each)
     control = control_of(kind)
     found, (own, multiplier), condition = accelerations(batch, control)
@@ -69,7 +69,7 @@ def examined(number, kind, space, m, seed, each):
 
 
 def line(number, kind, space, m, seed, each):
-    """One line of the report."""
+    """A line of the report."""
     started = time.process_time()
     rows, condition = examined(number, kind, space, m, seed, each)
     wrong = {

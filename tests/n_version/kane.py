@@ -13,27 +13,27 @@ T = me.dynamicsymbols._t
 
 
 class Coefficients:
-    """Functions of time that stand for formulas in (x, ẋ, t): `functions[i]` has the formula `formulas[i]`."""
+    """Functions of time that stand for formulas in (x, ẋ, t): `functions[i]` stands for `formulas[i]`."""
 
     def __init__(self, rates, speeds):
         self.rates, self.speeds = rates, speeds
         self.functions, self.formulas = [], []
 
     def given(self, formula):
-        """One function of time for a formula."""
+        """A new function of time that stands for a formula."""
         self.functions.append(me.dynamicsymbols(f"c{len(self.functions)}"))
         self.formulas.append(formula)
         return self.functions[-1]
 
     def linear(self, formula):
-        """Σ_r c_r(t) w_r + c_0(t) for a formula linear in the rates."""
+        """The form Σ_r c_r(t) w_r + c_0(t) of a formula that is linear in the rates."""
         at_rest = formula.xreplace(dict.fromkeys(self.rates, sm.S.Zero))
         parts = zip(self.rates, self.speeds, strict=True)
         terms = [self.given(formula.diff(rate)) * speed for rate, speed in parts]
         return sum(terms, self.given(at_rest))
 
     def values(self):
-        """Formulas of the coefficients and of their rates."""
+        """The formulas of the coefficients and of their rates."""
         return sm.Matrix(self.formulas), sm.Matrix([formula.diff(T) for formula in self.formulas])
 
 
@@ -71,11 +71,11 @@ def by_kane(x, points, body, constraints):
     return as_function(equations, of, speeds, constants), of.values()
 
 
-NO_MASS = sm.S.One  # of the body: its centre does not move
+NO_MASS = sm.S.One  # the body's mass has no effect, since its centre does not move
 
 
 def vector(frame, parts):
-    """Three components along the axes of a frame."""
+    """A vector with three components along the axes of a frame."""
     axes = frame.x, frame.y, frame.z
     return sum((part * axis for part, axis in zip(parts, axes, strict=True)), me.Vector(0))
 
@@ -91,7 +91,7 @@ def rigid_body(space, inertia, omega):
 
 
 def as_function(equations, of, speeds, constants):
-    """The equations by NumPy, of (coefficients, rates of coefficients, speeds, constants)."""
+    """The equations as a NumPy function of (coefficients, rates of coefficients, speeds, constants)."""
     plain = {
         function: sm.Symbol(f"{kind}{i}")
         for kind, functions in (

@@ -1,7 +1,7 @@
-"""Random systems of many kinds: which methods a class defines, and random smooth coefficients for all of them.
+"""Random systems of many kinds: the methods that a class defines, with random smooth coefficients for all of them.
 
-A `Kind` says what a class overrides; two systems of one kind and one space share their compiled programs. The fields are
-those of `tests.mechanics.random_systems`.
+A `Kind` says which methods a class overrides; two systems of one kind and one space share their compiled programs. The
+fields are those of `tests.mechanics.random_systems`.
 """
 
 from dataclasses import dataclass, fields
@@ -42,7 +42,7 @@ class Kind:
 
 
 class Random(System):
-    """Fields with random coefficients; a subclass made by `class_of` defines the methods."""
+    """Fields with random coefficients; `class_of` makes subclasses that define the methods."""
 
     space: AbstractSpace
     weights: dict
@@ -54,7 +54,7 @@ class Random(System):
 
 
 def wave(t):
-    """The control: two numbers."""
+    """A control of two numbers."""
     return jnp.stack([jnp.sin(1.3 * t), 0.5 * jnp.cos(t)])
 
 
@@ -84,7 +84,7 @@ def _frame(self, t, q):
 
 
 def _lower_frame(self, t, q):
-    """1 + N with N nilpotent of second order, N = x yᵀ on separate halves: its inverse is 1 − N."""
+    """The frame 1 + N with N = x yᵀ on separate halves, so that N² = 0 and the inverse is 1 − N."""
     return jnp.eye(self.space.dim, dtype=q_dtype(q)) + _nilpotent(self, t, q)
 
 
@@ -107,7 +107,7 @@ def _drift(self, t, q):
 
 
 def _force(self, t, q, v, control):
-    """Of q and t, damping, gyroscopic, and one along a random field for each of the control's two numbers."""
+    """A force of q and t, damping, a gyroscopic force, and a random field times each of the control's two numbers."""
     control = jnp.zeros(2, v.dtype) if control is None else control
     turning, force = self.field("turning", t, q), self.field("force", t, q)
     pushed = jnp.stack([force, self.field("driven", t, q)]).T @ control
@@ -171,7 +171,7 @@ def _bodies(self, t, q, v, control):
 
 @cache
 def class_of(kind: Kind) -> type[Random]:
-    """The class of this kind; everything is defined in its own body."""
+    """The class of this kind, which defines all methods in its own body."""
     inner = _quartic if kind.quartic else _lagrangian
     body: dict = {"lagrangian": _prescribed(inner) if kind.prescribed else inner}
     body["prescribed_motion"] = kind.prescribed
@@ -202,7 +202,7 @@ RANKS = {
 
 
 def draw(seed, kind: Kind, space: AbstractSpace, n_constraints: int, count: int):
-    """`count` random systems of a kind, and a state (t, q, u) of each; a leading axis everywhere."""
+    """`count` random systems of a kind with a state (t, q, u) of each; all arrays have a leading axis."""
     generator = np.random.default_rng(seed)
     n = space.dim
     sizes = {name: (n,) * rank if rank else (1,) for name, rank in RANKS.items()}

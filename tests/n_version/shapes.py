@@ -15,13 +15,13 @@ from jaxhamel.geometry import (
 )
 from tests.n_version.kinds import Kind
 
-# the group of the matrices [[e^a, x], [0, 1]]: not unimodular, its adjoint representation has a trace
+# the group of the matrices [[e^a, x], [0, 1]], which is not unimodular: its adjoint representation has a trace
 AFFINE_LINE = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]])
 LARGEST = 30
 
 
 def shape(generator, size=None):
-    """(kind, space, m) with n = `size`, or a random n from 2 to 30 of which most are below 8."""
+    """A random (kind, space, m) with n = `size`, or with a random n from 2 to 30, mostly below 8."""
     n = size or _size(generator)
     bodies = generator.random() < 0.25
     kind = Kind(

@@ -40,14 +40,14 @@ CASES = {
 
 
 def product(a, b):
-    """Of two quaternions, scalar first."""
+    """The product of two quaternions, scalar first."""
     (s, *x), (r, *y) = a, b
     x, y = sm.Matrix(x), sm.Matrix(y)
     return [s * r - x.dot(y), *(s * y + r * x + x.cross(y))]
 
 
 def chart(space, x):
-    """(stored numbers, v) of a space as functions of coordinates x(t) of its factors."""
+    """The stored numbers of q and v, as functions of the coordinates x(t) of the space's factors."""
     rates = [x_i.diff(T) for x_i in x]
     if isinstance(space, Product):
         stored, v = [], []
@@ -56,7 +56,7 @@ def chart(space, x):
             parts = chart(factor, first)
             stored, v = stored + parts[0], v + parts[1]
         return stored, v
-    if isinstance(space, SO3):  # turned about e1, e2, e3 of the body, one after the other
+    if isinstance(space, SO3):  # rotated about e1, e2, e3 of the body, one after the other
         q = [sm.S.One, 0, 0, 0]
         for axis, angle in enumerate(x):
             turn = [sm.cos(angle / 2), 0, 0, 0]
@@ -71,7 +71,7 @@ def chart(space, x):
 
 
 class Symbols:
-    """The coefficients as symbols, name → array, and the fields made of them."""
+    """The coefficients as symbols, name → array, and the fields that they define."""
 
     def __init__(self, weights, stored):
         self.features = sm.Matrix([*stored, sm.sin(T), sm.cos(2 * T)])
@@ -104,7 +104,7 @@ TENTH = sm.Rational(1, 10)
 
 
 def quasi_velocities(kind, symbols, v):
-    """A v + a."""
+    """The quasi-velocities A v + a."""
     n = len(v)
     frame = sm.eye(n)
     field = sm.Matrix(symbols.field("frame"))
@@ -160,7 +160,8 @@ def by_lagrange(kind, symbols, x, v, constraints):
 
 
 def points_and_body(symbols, x):
-    """What `kane.by_kane` takes: (mass, velocity, force) of the points, (inertia, angular velocity, torque) of the body."""
+    """The arguments of `kane.by_kane`: (mass, velocity, force) of the points, (inertia, angular velocity, torque) of
+    the body."""
     p, push = symbols.of["points"], CONTROL[0] + 3 * TENTH * CONTROL[1]
     flat = sm.Matrix(p["out"]) * symbols.features + sm.Matrix(symbols.field("places"))
     points = []
@@ -217,13 +218,13 @@ def no_acceleration(expr, x):
 
 
 def places(flat, arrays):
-    """Where the symbols of the arrays stand in the list of all."""
+    """The indices of each array's symbols in the list of all symbols."""
     index = {symbol: i for i, symbol in enumerate(flat)}
     return [index[symbol] for array in arrays for symbol in array.ravel()]
 
 
 def with_kane(found, kane, constants, n):
-    """`found`, with Kane's equations in place of the values and rates of their coefficients."""
+    """`found`, with the values and rates of the coefficients replaced by Kane's equations."""
 
     def function(*numbers):
         stored, u, values, rates, rows, turning = found(*numbers)
@@ -235,7 +236,7 @@ def with_kane(found, kane, constants, n):
 
 
 def as_function(results, x, coefficients):
-    """Expressions by NumPy, of (coefficients, t, x, ẋ)."""
+    """Expressions as a NumPy function of (coefficients, t, x, ẋ)."""
     n = len(x)
     plain_x, plain_rates = sm.symbols(f"y:{n}"), sm.symbols(f"z:{n}")
     rates = dict(zip([x_i.diff(T) for x_i in x], plain_rates, strict=True))
@@ -249,7 +250,7 @@ def as_function(results, x, coefficients):
 
 
 def compared(name, seed, each):
-    """One line of the report."""
+    """A line of the report."""
     kind, space, m = CASES[name]
     n = space.dim
     started = time.process_time()

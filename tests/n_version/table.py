@@ -4,7 +4,7 @@ from collections import defaultdict
 
 
 def table(rows):
-    """One line for each version: on how many systems it was compared, and the largest difference."""
+    """A line for each version: the number of systems on which it was compared, and the largest difference."""
     systems, largest, wrong = defaultdict(int), defaultdict(float), defaultdict(int)
     for row in rows:
         for name, value in row["largest"].items():

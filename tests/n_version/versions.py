@@ -1,4 +1,4 @@
-"""Every version of the same numbers, and by how much they differ."""
+"""All versions of the same numbers, and their differences."""
 
 import diffrax
 import equinox as eqx
@@ -18,15 +18,15 @@ LARGE = 10  # beyond this dimension systems are computed one after another
 
 
 def of_each(one, n, *batch):
-    """`one` of each system of a batch. Beyond `LARGE` by `lax.map`, since LAPACK's batched calls can wait for one another
-    for ever (jaxlib 0.10, docs/performance.md)."""
+    """Applies `one` to each system of a batch. Beyond `LARGE` it uses `lax.map`, since LAPACK's batched calls can
+    deadlock (jaxlib 0.10, docs/performance.md)."""
     if n <= LARGE:
         return jax.vmap(one)(*batch)
     return jax.lax.map(lambda given: one(*given), batch)
 
 
 def control_of(kind):
-    """The control where a system of this kind takes one."""
+    """The control, if a system of this kind takes one."""
     return as_control(wave) if kind.force or kind.prescribed or kind.bodies else None
 
 
@@ -93,7 +93,8 @@ TS = np.array([0.0, 0.05, 0.1])
 
 
 def motions(batch, control):
-    """Name → the last (q, u) as one array, by every form in which an ensemble is integrated; pairs that should be equal.
+    """Name → the last (q, u) as one array, by each form in which an ensemble is integrated, in pairs that should be
+    equal.
 
     Equal steps of Tsit5 by `simulate` under `vmap`, `ensemble.simulate` and `rollout`; adaptive steps by the first two.
     """
@@ -117,13 +118,14 @@ def motions(batch, control):
 
 
 def last(q, u):
-    """The state at the last time, one row for each trajectory."""
+    """The state at the last time, with a row for each trajectory."""
     leaves = [np.asarray(x)[:, -1].reshape(len(u), -1) for x in jax.tree.leaves((q, u))]
     return np.concatenate(leaves, axis=1)
 
 
 def difference(found, reference):
-    """For each version the largest difference to the reference in each system, relative to 1 + its size: name → (count,)."""
+    """For each version, its largest difference from the reference in each system, relative to 1 + the reference's size:
+    name → (count,)."""
     wanted = np.asarray(found[reference])
     if wanted.shape[1] == 0:
         return {}

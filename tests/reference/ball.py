@@ -49,7 +49,7 @@ def quaternion_rate(q, omega):
 
 
 def omega_rate(ball, q, omega, motion):
-    """(3.23): [Σ m ŝ² − I]⁻¹ [Ω × IΩ + r Γ̃ × Γ + Σ m s × (gΓ + Ω × (Ω × χ + 2χ̇) + χ̈)]."""
+    """(3.23): Ω̇ = [Σ m ŝ² − I]⁻¹ [Ω × IΩ + r Γ̃ × Γ + Σ m s × (gΓ + Ω × (Ω × χ + 2χ̇) + χ̈)]."""
     gamma = rotation(q)[..., 2, :]
     mass, arm, bracket = _arms(ball, gamma, omega, motion)
     spin = np.cross(omega, _times(ball.shell_inertia, omega))
@@ -63,7 +63,7 @@ def omega_rate(ball, q, omega, motion):
 
 
 def contact_force(ball, q, omega, motion):
-    """Λ Σ m (gΓ + Ω̇ × s + Ω × (Ω × χ + 2χ̇) + χ̈) − F_e: of the ground on the ball, in space."""
+    """The ground's force on the ball in space, Λ Σ m (gΓ + Ω̇ × s + Ω × (Ω × χ + 2χ̇) + χ̈) − F_e."""
     gamma = rotation(q)[..., 2, :]
     mass, arm, bracket = _arms(ball, gamma, omega, motion)
     omega_dot = omega_rate(ball, q, omega, motion)[..., None, :]
@@ -88,7 +88,7 @@ def rate(ball, motion):
 
 
 def moving(rails, theta):
-    """t -> (χ, χ̇, χ̈) from ζ(θ) and θ(t), each with its two derivatives, by the chain rule."""
+    """t -> (χ, χ̇, χ̈), from ζ(θ) and θ(t) with two derivatives each, by the chain rule."""
 
     def at(t):
         angle, first, second = theta(t)
@@ -100,7 +100,7 @@ def moving(rails, theta):
 
 
 def waves(offset, amplitude, frequency, phase):
-    """θ(t) = offset + amplitude sin(frequency t + phase), with two derivatives."""
+    """θ(t) = offset + amplitude sin(frequency t + phase), with its two derivatives."""
 
     def theta(t):
         sin, cos = np.sin(frequency * t + phase), np.cos(frequency * t + phase)

@@ -53,12 +53,12 @@ def _orientations(parts, q):
 
 
 def _steer_axis(parts):
-    """Downwards, as (0, 0, −1) is without a tilt."""
+    """The unit vector along the steer axis, downwards: (0, 0, −1) without a tilt."""
     return np.array([np.sin(parts.steer_axis_tilt), 0, -np.cos(parts.steer_axis_tilt)])
 
 
 def _rows(parts, turns):
-    """Hinges (5 rows each), rear and front contact (3 each), then lean, steer and rear wheel's rate, on w."""
+    """Rows that act on w: hinges (5 each), rear and front contact (3 each), then lean, steer and the rear wheel's rate."""
     foot = np.array([parts.wheel_base + parts.trail, 0, 0])
     rear_hub, front_hub = np.array([0, 0, parts.rear_radius]), _front_hub(parts)
     coms = [rear_hub, np.asarray(parts.frame_com), np.asarray(parts.fork_com), front_hub]
@@ -78,7 +78,8 @@ def _front_hub(parts):
 
 
 def _hinge(turns, coms, i, j, place, axis):
-    """One point of both bodies, and no turn of j against i about two axes across the hinge's."""
+    """Rows for a common point of both bodies, and for no rotation of j against i about two axes perpendicular to the
+    hinge."""
     arms = [turns[k] @ (place - coms[k]) for k in (i, j)]
     across = np.linalg.svd(axis[None])[2][1:]
     turning = [_turn(j, turns[i] @ a) - _turn(i, turns[i] @ a) for a in across]
@@ -86,28 +87,28 @@ def _hinge(turns, coms, i, j, place, axis):
 
 
 def _contact(axle):
-    """From the hub the unit vector that points down most, and the horizontal one across the axle."""
+    """From the hub, the unit vector to the lowest point of the wheel, and the horizontal one perpendicular to the axle."""
     across = axle * axle[2] - np.array([0, 0, 1.0])
     down = across / np.sqrt(across @ across)
     return down, np.cross(down, axle)
 
 
 def _point(body, arm):
-    """Velocity v + ω × arm of a point of a body, on w."""
+    """The row of the velocity v + ω × arm of a point of a body, acting on w."""
     rows = np.zeros((3, 4, 2, 3), np.result_type(arm, 1.0))
     rows[:, body, 0], rows[:, body, 1] = np.eye(3), -_hat(arm)
     return rows.reshape(3, 24)
 
 
 def _turn(body, axis):
-    """ω · axis, on w."""
+    """The row of ω · axis, acting on w."""
     row = np.zeros((1, 4, 2, 3), np.result_type(axis, 1.0))
     row[0, body, 1] = axis
     return row.reshape(1, 24)
 
 
 def _laws(parts, turns, spins, torques, rates):
-    """M and f: weight, −ω × I ω, and the torques on what they turn."""
+    """M and f: weights, −ω × I ω, and the torques with their reactions."""
     masses = [parts.rear_mass, parts.frame_mass, parts.fork_mass, parts.front_mass]
     own = [parts.rear_inertia, parts.frame_inertia, parts.fork_inertia, parts.front_inertia]
     matrix, force = np.zeros((4, 2, 3, 4, 2, 3)), np.zeros((4, 2, 3))

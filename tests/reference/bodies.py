@@ -24,7 +24,7 @@ def suslov_rate(inertia, xi, xi_dot, omega):
 
 
 def with_attitude(omega_rate):
-    """d(q, Ω)/dt of a state (7,), from omega_rate(t, q, Ω)."""
+    """d(q, Ω)/dt of a state (7,), for a given omega_rate(t, q, Ω)."""
 
     def of_state(t, state):
         q, omega = state[:4], state[4:]

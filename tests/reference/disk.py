@@ -22,7 +22,7 @@ def phi_rate(radius, inertia, masses, motion, gravity, force, phi, phi_dot):
 
 
 def energy(radius, inertia, masses, zeta, gravity, phi, phi_dot):
-    """½ D(φ) φ̇² + g Σ m (ζ_3 cos φ + ζ_1 sin φ), with masses that stand still in the disk."""
+    """½ D(φ) φ̇² + g Σ m (ζ_3 cos φ + ζ_1 sin φ), with masses at rest in the disk."""
     x, z = zeta[:, 0], zeta[:, 2]
     arm = (radius * np.sin(phi) + x) ** 2 + (radius * np.cos(phi) + z) ** 2
     kinetic = (inertia + np.sum(masses * arm)) * phi_dot**2 / 2

@@ -23,7 +23,7 @@ def integrate(rate, t0, t1, state, steps):
 
 
 def trajectory(rate, ts, state, steps):
-    """States at all ts, with `steps` steps from each to the next."""
+    """States at all ts, with `steps` steps between neighbouring times."""
     states = [state]
     for start, end in itertools.pairwise(ts):
         states.append(integrate(rate, start, end, states[-1], steps))
@@ -39,6 +39,7 @@ def step(rate, t, state, h):
 
 
 def complex_step(function, vector):
-    """Derivatives (m, p) of `function`, (p, p) -> (p, m): a row is one perturbed `vector` (p,)."""
+    """Derivatives (m, p) of `function`: (p, p) -> (p, m), whose row i is its value for the `vector` (p,) with entry i
+    perturbed."""
     perturbed = vector[None, :] + 1j * COMPLEX_STEP * np.eye(vector.size)
     return np.moveaxis(np.imag(function(perturbed)) / COMPLEX_STEP, 0, -1)

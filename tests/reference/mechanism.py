@@ -1,4 +1,4 @@
-"""A plane mechanism by its centres of mass, its angles and the loops that its constraints close."""
+"""A plane mechanism, given by its centres of mass, its angles and the closed loops of its constraints."""
 
 import jax
 import jax.numpy as jnp
@@ -24,5 +24,5 @@ def unit(angle):
 
 
 def quarter(x):
-    """Turned by a right angle."""
+    """A vector rotated by a right angle."""
     return jnp.stack([-x[1], x[0]])

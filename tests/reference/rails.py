@@ -37,7 +37,7 @@ def none(theta):
 
 
 def join(*parts):
-    """Several kinds of rails as one, in the order of the masses."""
+    """Rails of several kinds as one object, in the order of the masses."""
     return tuple(np.concatenate(pieces, axis=-2) for pieces in zip(*parts, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Numbers that several tests compare with: computed apart from this package (order 8, tolerance 3e-14)."""
+"""Reference numbers for several tests, computed without this package (order 8, tolerance 3e-14)."""
 
 # The ball with two masses on circles, t: (quaternion, Omega, position, contact force)
 RUN = {

@@ -41,14 +41,15 @@ def configuration(x):
 
 
 def arm(x):
-    """γ₀ and γ − γ₀, the latter to all its digits however small."""
+    """γ₀ and γ − γ₀, the latter with full relative accuracy also where it is small."""
     start, now = np.arcsin(_sine_of_arm(0 * x)), np.arcsin(_sine_of_arm(x))
     rise = 2 * P["rr"] * P["d"] * np.sin(x / 2) ** 2 / (P["ss"] * abs(B))  # of the sine
     return np.angle(-B) - start, -2 * np.arcsin(rise / (2 * np.cos((start + now) / 2)))
 
 
 def crank(x):
-    """β − β₀, the same: the joint seen from the crank's pivot turns, and so does the crank seen from the joint."""
+    """β − β₀, accurate also where it is small: the joint seen from the crank's pivot rotates, and so does the crank
+    seen from the joint."""
     start, turned = arm(x)
     joint = B - 1j * P["ss"] * _turn(start)
     moved = 2 * P["ss"] * np.sin(turned / 2) * _turn(start + turned / 2)
@@ -107,7 +108,7 @@ def inertia(angles, rates):
 
 
 def work(x):
-    """W(x), done on the bodies since the start."""
+    """W(x), the work done on the bodies since the start."""
     start, turned = arm(x)
     spring = P["sd"] - 1j * P["sc"]
     length, first = (abs(spring * _turn(gamma) + B - C) for gamma in (start + turned, start))
@@ -117,7 +118,7 @@ def work(x):
 
 
 def speed(x):
-    """ẋ."""
+    """The rate ẋ."""
     angles, joint = configuration(x)
     return np.sqrt(2 * work(x) / inertia(angles, turning(angles, joint)))
 

@@ -15,7 +15,7 @@ G = 9.81
 
 
 class Pendulum(Mechanism):
-    """A point of 1 kg at 1 m from the origin."""
+    """A point of 1 kg, 1 m from the origin."""
 
     space = Euclidean(2)
     n_constraints = 1
@@ -31,12 +31,12 @@ class Pendulum(Mechanism):
         return G * q[1]
 
     def frame(self, t, q):
-        """½(|q|² − 1) = 0, and u across the radius: θ̇, which is independent everywhere."""
+        """The differential of ½(|q|² − 1) = 0, and u = θ̇ across the radius, independent everywhere."""
         return jnp.stack([q, jnp.stack([-q[1], q[0]])])
 
 
 def test_pendulum_from_the_horizontal():
-    """Let go at (−1, 0): sin(θ/2) = k sn(K − ω t), k² = ½, an elliptic function for 10 s."""
+    """Released at (−1, 0): sin(θ/2) = k sn(K − ω t), k² = ½, an elliptic function, for 10 s."""
     times = jnp.linspace(0.0, 10.0, 11)
     q, u = states(Pendulum(), jnp.array([-1.0, 0.0]), jnp.zeros(1), times, steps=200)
     omega = np.sqrt(G)
@@ -93,7 +93,8 @@ class Linkage(Mechanism):
 
 
 class Parallelograms(Linkage):
-    """The same with the branch chosen: couplers do not turn, uprights turn together; of full rank everywhere."""
+    """The same linkage with the branch chosen: couplers do not turn and uprights turn together, so the constraints have
+    full rank everywhere."""
 
     def frame(self, t, q):
         rows = [
@@ -120,7 +121,8 @@ def linkage_closed_form(times):
 
 
 def test_linkage_through_its_singular_configuration():
-    """Five turns, ten times through the line, to the elliptic function; loops closed, energy kept."""
+    """In five turns, ten times through the singular line, the motion follows the elliptic function; loops stay closed
+    and energy is conserved."""
     times = jnp.linspace(0.0, 10.0, 11)
     system, u0 = Parallelograms(), jnp.array([-1.0])
     q, u = states(system, UPRIGHT, u0, times, steps=100)
@@ -133,7 +135,7 @@ def test_linkage_through_its_singular_configuration():
 
 
 def test_loops_lose_rank_in_the_line():
-    """With the loops as one-forms the frame cannot be inverted there; elsewhere both forms give one acceleration."""
+    """In the line the frame with the loops' one-forms is singular; elsewhere both forms give the same acceleration."""
     loops, rates = Linkage(), Parallelograms()
     in_line = jnp.zeros(5)
     assert np.linalg.matrix_rank(loops.frame(0.0, in_line)) == 3
@@ -147,7 +149,8 @@ def test_loops_lose_rank_in_the_line():
 
 
 def test_exudyns_linkage_converges_to_the_elliptic_function():
-    """Its errors fall with h², its extrapolation meets the exact state; at the last step its solver's tolerance shows."""
+    """EXUDYN's errors fall with h² and extrapolate to the exact state; at the last step its solver's tolerance limits
+    them."""
     error = EXUDYN[:, 1:] - linkage_closed_form(10.0)
     ratio = error[:-1] / error[1:]
     np.testing.assert_allclose(ratio[:2], 4.0, rtol=0, atol=0.05)

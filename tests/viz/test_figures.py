@@ -42,8 +42,8 @@ def test_friction_needed_is_the_ratio_of_the_components():
 
 @pytest.mark.parametrize(("values", "limits"), [([-2, 8], [-2.5]), ([1, 11], [0.0]), ([9, 10], [])])
 def test_room_for_zero(values, limits):
-    """The lower limit is a twentieth of the range below the least value, or zero if all values are positive and zero is
-    near."""
+    """The lower limit is a twentieth of the range below the least value. It is zero if all values are positive, and
+    unchanged if zero is far away."""
     found = []
     _room_for_zero(SimpleNamespace(set_ylim=lambda bottom: found.append(bottom)), np.array(values))
     np.testing.assert_allclose(found, limits)

@@ -27,7 +27,7 @@ def test_tracking_error(monkeypatch):
 
 
 def test_contact_numbers():
-    """The numbers are None without a known force; a body that lifts off needs infinite friction."""
+    """Without a known force there are no numbers; a body that lifts off needs infinite friction."""
     run = lambda force: SimpleNamespace(output=lambda name: force and SimpleNamespace(value=force))
     assert _numbers.contact_numbers(run(None)) == {}
     found = _numbers.contact_numbers(run([[3.0, 4.0, 10.0], [0.0, 1.0, 5.0]]))
@@ -37,7 +37,8 @@ def test_contact_numbers():
 
 
 def test_size_of_a_scene():
-    """The radius of the second body and its distance from the first; without extent a fifth of the way; at rest 1."""
+    """The size is the radius of the second body plus its distance from the first; without extent it is a fifth of the
+    way, and 1 m at rest."""
     first, second = pose([0, 0, 0.0], [1, 0, 0.0]), pose([0, 2, 0.0], [1, 1, 0.0])
     np.testing.assert_allclose(_size([Shape(), Shape(sphere=0.5)], [first, second]), 2.5)
     np.testing.assert_allclose(_size([Shape()], [first]), 0.2)
@@ -88,7 +89,7 @@ def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
     [(("angle", "x", "y"), "rad"), (("x", "y", "z"), "m"), (("angle", "x", "y", "z"), "rad")],
 )
 def test_unit_of_what_a_path_leaves_out(monkeypatch, columns, label):
-    """The path shows x and y; a part in "rad, m" leaves the angle, or the height where that moves."""
+    """The path shows x and y. Of a part in "rad, m", the chart shows the angle, or the angle and the height."""
     found = []
     monkeypatch.setattr(_charts_of, "quantities_chart", lambda *given: found.append(given))
     values = np.arange(4.0 * len(columns)).reshape(4, -1)
