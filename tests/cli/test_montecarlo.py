@@ -235,11 +235,12 @@ def test_no_trajectories_at_all(scenario, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
+@pytest.mark.parametrize("kept", ["values.zarr", "search.npz"])
+def test_interrupted_run_says_how_to_go_on(tmp_path, capfd, kept):
     """Ctrl-C ends with status 130 and one line about the files and --resume."""
 
     def job():
-        (tmp_path / "values.zarr").mkdir()
+        (tmp_path / kept).mkdir()
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as found:

@@ -131,8 +131,13 @@ def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResu
         raise
 
 
+# What `--resume` goes on from: the trajectories of an ensemble, or the search of a plan.
+_RESUMABLE = ("values.zarr", "search.npz")
+
+
 def _resume_hint(out: Path) -> str:
     try:
-        return "; go on with --resume" if (out / "values.zarr").exists() else ""
+        found = any((out / name).exists() for name in _RESUMABLE)
     except OSError:
         return ""
+    return "; go on with --resume" if found else ""
