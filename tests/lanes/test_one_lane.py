@@ -155,15 +155,41 @@ def test_other_precisions(dtype):
         np.testing.assert_allclose(a, b, rtol=10 * float(jnp.finfo(dtype).eps))
 
 
-def test_loops_and_what_has_no_rule_stay_as_they_are_without_a_word():
+def turned(turns):
+    """A sum over a loop; `turns` may be an array, for a number of turns that the data decide."""
+    return lambda x, s: jax.lax.fori_loop(0, turns, lambda i, y: y + jnp.sin(s) * x, x)
+
+
+def test_short_loops_are_written_out():
+    """A loop over links, as `fori_loop` or `scan`, is as fast as a sum that is written without one."""
+    np.testing.assert_allclose(jax.jit(one_lane(turned(3)))(S, S), S + 3 * np.sin(S) * S)
+    assert MARK in hlo(one_lane(turned(3)), S, S)
+
+    def nested(x, s):
+        return jax.lax.scan(lambda y, e: (y + turned(2)(x, e * s), y @ s), x, s)[1]
+
+    assert MARK in hlo(one_lane(nested), S, S)
+    for one, other in zip(
+        *(value_and_derivatives(f) for f in (one_lane(nested), nested)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+def value_and_derivatives(f):
+    """f(S, S), a derivative by x in forward mode, and one in reverse mode."""
+    value, pull = jax.vjp(lambda x: f(x, S), S)
+    return value, jax.jvp(lambda x: f(x, S), (S,), (S,))[1], *pull(S)
+
+
+def test_long_loops_branches_and_drawn_numbers_stay_as_they_are_without_a_word():
     drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))
-    assert MARK not in hlo(one_lane(drawing), S, S)
-
-    def looping(x, s):
-        return jax.lax.fori_loop(0, 3, lambda i, y: y + s, x)
-
-    np.testing.assert_allclose(jax.jit(one_lane(looping))(S, S), 4 * S)
-    assert MARK not in hlo(one_lane(looping), S, S)
+    branching = lambda x, s: jax.lax.scan(
+        lambda y, e: (jax.lax.cond(e > 0, jnp.sin, jnp.cos, y), e), x, s
+    )[0]
+    by_data = lambda x, s: turned((s[0] < 9).astype(int))(x, s)
+    for f in (drawing, branching, by_data, turned(3_000)):
+        assert MARK not in hlo(one_lane(f), S, S)
+    np.testing.assert_allclose(jax.jit(one_lane(by_data))(S, S), S + np.sin(S) * S)
 
 
 def test_a_derivative_without_a_rule_is_taken_without_a_word():
@@ -171,7 +197,11 @@ def test_a_derivative_without_a_rule_is_taken_without_a_word():
     def f(x):
         return x @ x
 
-    f.defjvp(lambda x, t: (f(*x), jax.lax.fori_loop(0, 2, lambda i, y: y + x[0] @ t[0], 0.0)))
+    def derivative(x, t):
+        turns = 2 + (x[0][0] > 99).astype(int)
+        return f(*x), jax.lax.fori_loop(0, turns, lambda i, y: y + x[0] @ t[0], 0.0)
+
+    f.defjvp(derivative)
     found = jax.jit(jax.jvp, static_argnums=0)(one_lane(f), (S,), (S,))
     np.testing.assert_allclose(found, (S @ S, 2 * S @ S))
 

@@ -70,7 +70,9 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     equations = list(all_equations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
-    if not all(map(_may_be_written_out, equations)) or _work(equations, _known(closed)) > MOST_WORK:
+    if not all(_may_be_written_out(e) for e, _ in equations):
+        return False
+    if _work(equations, _known(closed)) > MOST_WORK:
         return False
     try:
         program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True, few=True)
@@ -91,9 +93,15 @@ def _known(closed) -> dict[int, np.ndarray]:
     return {id(v): np.asarray(x) for v, x in pairs if not isinstance(x, Tracer)}
 
 
-def _work(equations: list[Any], known: dict[int, np.ndarray]) -> float:
-    """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product."""
-    return sum(_terms_of_sum(e, known) * sum(v.aval.size for v in e.outvars) for e in equations)
+def _work(equations: list[tuple[Any, int]], known: dict[int, np.ndarray]) -> float:
+    """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product.
+
+    `equations`: each with the number of times that it is written out.
+    """
+    return sum(
+        times * _terms_of_sum(e, known) * sum(v.aval.size for v in e.outvars)
+        for e, times in equations
+    )
 
 
 def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
@@ -113,12 +121,18 @@ def _may_be_written_out(equation) -> bool:
     return primitive_of(equation).one_lane
 
 
-def all_equations(jaxpr) -> Iterator[Any]:
-    """The equations of a jaxpr, with those of the functions that it calls in place of the calls."""
+def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
+    """The equations of a jaxpr, each with the number of times that it is written out.
+
+    The equations of a called function stand in place of the call, those of a `scan` after it, once for all turns.
+    """
     for equation in jaxpr.eqns:
         record = primitive_of(equation)
         if record.program is not None and record.one_lane:
             called = equation.params[record.program]
-            yield from all_equations(getattr(called, "jaxpr", called))
-        else:
-            yield equation
+            yield from all_equations(getattr(called, "jaxpr", called), times)
+            continue
+        yield equation, times
+        if equation.primitive.name == "scan":
+            turns = times * equation.params["length"]
+            yield from all_equations(equation.params["jaxpr"].jaxpr, turns)

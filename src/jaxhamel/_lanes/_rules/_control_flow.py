@@ -196,6 +196,6 @@ CONTROL_FLOW: dict[str, Primitive] = {
     "custom_linear_solve": _of(linear_solve),
     "cond": _of(cond, one_lane=False, cpu_kernel=True),
     "platform_index": _of(platform_index),
-    "scan": _of(scan, one_lane=False, cpu_kernel=True),
+    "scan": _of(scan, cpu_kernel=True),
     "while": _of(while_loop, one_lane=False, cpu_kernel=True),
 }
