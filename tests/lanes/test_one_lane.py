@@ -1,4 +1,4 @@
-"""One trajectory as one lane: the same values and derivatives in one kernel. Programs that would not gain stay
+"""`one_lane`: the values and derivatives of a function, computed in one kernel; functions that would not run faster stay
 unchanged."""
 
 import itertools
@@ -83,8 +83,9 @@ def test_derivatives_are_those_of_the_function():
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
 
 
-def test_an_argument_that_counts_for_nothing_does_no_harm():
-    """XLA aborts at a marked call with an unused argument, also if its simplifier removes the only use."""
+def test_arguments_that_do_not_change_the_result():
+    """XLA ends the process at a marked call with an unused argument, also if its simplifier removes the only use; so such
+    arguments are not passed."""
     empty = np.zeros((3, 0))
 
     def some(x, empty, n, b):
@@ -156,12 +157,12 @@ def test_other_precisions(dtype):
 
 
 def turned(turns):
-    """A sum over a loop; `turns` may be an array, for a number of turns that the data decide."""
+    """x + n sin(s) x by a loop of n = `turns` iterations, which may be an array; it is then a `while` in the jaxpr."""
     return lambda x, s: jax.lax.fori_loop(0, turns, lambda i, y: y + jnp.sin(s) * x, x)
 
 
 def test_short_loops_are_written_out():
-    """A loop over links, as `fori_loop` or `scan`, is as fast as a sum that is written without one."""
+    """A function with short loops becomes one kernel, with the values and derivatives of the loops."""
     np.testing.assert_allclose(jax.jit(one_lane(turned(3)))(S, S), S + 3 * np.sin(S) * S)
     assert MARK in hlo(one_lane(turned(3)), S, S)
 
@@ -181,7 +182,7 @@ def value_and_derivatives(f):
     return value, jax.jvp(lambda x: f(x, S), (S,), (S,))[1], *pull(S)
 
 
-def test_long_loops_branches_and_drawn_numbers_stay_as_they_are_without_a_word():
+def test_long_loops_branches_and_random_numbers_stay_unchanged_without_a_warning():
     drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))
     branching = lambda x, s: jax.lax.scan(
         lambda y, e: (jax.lax.cond(e > 0, jnp.sin, jnp.cos, y), e), x, s
@@ -192,7 +193,7 @@ def test_long_loops_branches_and_drawn_numbers_stay_as_they_are_without_a_word()
     np.testing.assert_allclose(jax.jit(one_lane(by_data))(S, S), S + np.sin(S) * S)
 
 
-def test_a_derivative_without_a_rule_is_taken_without_a_word():
+def test_a_derivative_that_stays_unchanged_gives_no_warning():
     @jax.custom_jvp
     def f(x):
         return x @ x
@@ -206,8 +207,15 @@ def test_a_derivative_without_a_rule_is_taken_without_a_word():
     np.testing.assert_allclose(found, (S @ S, 2 * S @ S))
 
 
+def test_very_long_loops_are_not_replaced_to_count_their_operations(monkeypatch):
+    """The number of iterations tells that there would be too many scalar operations."""
+    closed = jax.make_jaxpr(turned(200_000))(S, S)
+    monkeypatch.setattr(_one_lane, "scalarise", None)
+    assert not is_worth_it(closed, [True, True])
+
+
 def test_long_arrays_stay_arrays():
-    """Operations on long arrays are not written out, since they compile faster as arrays."""
+    """Operations on long arrays are not replaced by scalar operations, which would compile more slowly."""
     f = lambda x, s: jnp.sin(x) * s
     assert MARK in hlo(one_lane(f), S, S)
     long = RNG.normal(size=150)
@@ -257,8 +265,10 @@ def test_size_does_not_decide():
 
 
 def test_spelling_does_not_decide(monkeypatch):
-    """`simulate` writes a chain out for each way to write its sums; as arrays, 2 s of motion took 10 ms instead of 0.5
-    ms."""
+    """`simulate` replaces the rate of a chain by scalar operations, however a user writes the sums along the chain.
+
+    On arrays, 2 s of motion took 10 ms in place of 0.5 ms.
+    """
     written, judge = [], _one_lane.is_worth_it
     monkeypatch.setattr(
         _one_lane, "is_worth_it", lambda *at: written.append(judge(*at)) or written[-1]
@@ -267,6 +277,7 @@ def test_spelling_does_not_decide(monkeypatch):
         jnp.cumsum,
         lambda x: jnp.tril(jnp.ones((8, 8))) @ x,
         lambda x: jnp.stack([*itertools.accumulate(x)]),
+        lambda x: jax.lax.scan(lambda s, e: (s + e, s + e), jnp.zeros(()), x)[1],
     )
     for sums in spellings:
         jax.make_jaxpr(partial(jaxhamel.simulate, Chain(sums)))(

@@ -67,7 +67,7 @@ def one_lane(f: Callable) -> Callable:
 
 
 def is_worth_it(closed, batched: list[bool]) -> bool:
-    """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
+    """Whether a jaxpr can be replaced by scalar operations that, judged by their number, compile no more slowly."""
     equations = list(all_equations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
     if not all(_may_be_written_out(e) for e, _ in equations):
@@ -94,9 +94,9 @@ def _known(closed) -> dict[int, np.ndarray]:
 
 
 def _work(equations: list[tuple[Any, int]], known: dict[int, np.ndarray]) -> float:
-    """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product.
+    """An estimate of the work of replacing equations by scalar operations: the number of scalars in all their results.
 
-    `equations`: each with the number of times that it is written out.
+    A scalar of a matrix product counts once for each term of its sum. `equations` are those of `all_equations`.
     """
     return sum(
         times * _terms_of_sum(e, known) * sum(v.aval.size for v in e.outvars)
@@ -105,7 +105,10 @@ def _work(equations: list[tuple[Any, int]], known: dict[int, np.ndarray]) -> flo
 
 
 def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
-    """The terms of each number of a result; zeros of a constant matrix are no terms (on average over its rows)."""
+    """The number of terms in the sum of each scalar of a result: 1, except in a matrix product.
+
+    Zeros of a constant matrix do not count; the number is then a mean over its rows.
+    """
     if equation.primitive.name != "dot_general":
         return 1
     (summed, _), _ = equation.params["dimension_numbers"]
@@ -115,16 +118,20 @@ def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
 
 
 def _may_be_written_out(equation) -> bool:
-    """Whether an equation has a rule for one lane; if it stays an operation on arrays, also whether its operands are few."""
+    """Whether a function of one trajectory that contains this equation may be replaced by scalar operations.
+
+    A linear solution too large for this stays an operation on arrays, whose operands may have `MOST_VALUES` numbers in all.
+    """
     if is_too_large(equation) and sum(v.aval.size for v in equation.invars) > MOST_VALUES:
         return False
     return primitive_of(equation).one_lane
 
 
 def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
-    """The equations of a jaxpr, each with the number of times that it is written out.
+    """The equations of a jaxpr, each with the number of times that one evaluation of the jaxpr executes it.
 
-    The equations of a called function stand in place of the call, those of a `scan` after it, once for all turns.
+    The equations of a called function replace the call. A `scan` is followed by the equations of its body, each of which is
+    executed in every iteration.
     """
     for equation in jaxpr.eqns:
         record = primitive_of(equation)
@@ -134,5 +141,5 @@ def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
             continue
         yield equation, times
         if equation.primitive.name == "scan":
-            turns = times * equation.params["length"]
-            yield from all_equations(equation.params["jaxpr"].jaxpr, turns)
+            executed = times * equation.params["length"]
+            yield from all_equations(equation.params["jaxpr"].jaxpr, executed)

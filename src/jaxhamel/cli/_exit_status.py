@@ -10,7 +10,7 @@ import typer
 
 from jaxhamel._words import visible, with_short_words
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import release
+from jaxhamel.cli._results._folder import RESUMABLE, release
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -131,13 +131,9 @@ def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResu
         raise
 
 
-# What `--resume` goes on from: the trajectories of an ensemble, or the search of a plan.
-_RESUMABLE = ("values.zarr", "search.npz")
-
-
 def _resume_hint(out: Path) -> str:
     try:
-        found = any((out / name).exists() for name in _RESUMABLE)
+        found = any((out / name).exists() for name in RESUMABLE)
     except OSError:
         return ""
     return "; go on with --resume" if found else ""

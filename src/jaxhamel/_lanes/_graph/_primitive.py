@@ -52,8 +52,7 @@ class Primitive:
 
     Where it may run:
 
-    - `one_lane`: whether a single trajectory runs faster with it written out. A branch, or a loop whose number of turns the
-      data decide, is faster left unchanged.
+    - `one_lane`: whether a function of a single trajectory that contains it may be replaced by scalar operations.
     - `cpu_kernel`: whether a program with loops that contains it may become one CPU kernel, or a condition on the equation.
     - `gpu_kernel`: whether there is an instruction for it in a GPU kernel; `on_gpu` is the primitive that replaces it there.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import check_place
+from jaxhamel.cli._results._folder import SEARCH, check_place
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._reading import check_data_file
@@ -38,7 +38,7 @@ def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Chec
                 "again."
             )
         if resume:
-            from jaxhamel.cli._results._search_file import SEARCH, check_there  # imports NumPy
+            from jaxhamel.cli._results._search_file import check_there  # imports NumPy
 
             check_there(out / SEARCH)
         _sizes.check_control_size(tables, max_seconds)

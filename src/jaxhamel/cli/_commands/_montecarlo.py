@@ -17,7 +17,7 @@ from jaxhamel.cli._commands._simulate import progress_of, simulated, status
 from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._spread import check_sample, distributions, member, nominal_of
-from jaxhamel.cli._results._folder import folder, remove_summary
+from jaxhamel.cli._results._folder import ENSEMBLE, folder, remove_summary
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -173,7 +173,7 @@ def _write_results(
         reached={"trajectories": n, "failed": failed},
         tiles=(*numbers, *tiles(statistics)),
         lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
-        files=("values.zarr",),
+        files=(ENSEMBLE,),
         top=_summary(study, statistics),
     )
     return write_all(out, outcome, run, charts=charts(study, model, run))

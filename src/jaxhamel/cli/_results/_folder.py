@@ -8,6 +8,8 @@ from pathlib import Path
 from jaxhamel._files import Lock, real, remove_partial, sync
 from jaxhamel.cli._scenario._validate import ScenarioError
 
+# Files of a stopped command from which `--resume` continues: the trajectories of an ensemble, the last point of a search.
+ENSEMBLE, SEARCH = RESUMABLE = "values.zarr", "search.npz"
 _HELD: dict[Path, Lock] = {}
 _MADE: list[Path] = []
 
@@ -91,9 +93,9 @@ def check_place(out: Path, *, of_ensemble: bool = False) -> None:
 
 
 def _check_kind(out: Path, of_ensemble: bool) -> None:
-    ensemble, result = (out / "values.zarr").exists(), (out / "summary.json").exists()
+    ensemble, result = (out / ENSEMBLE).exists(), (out / "summary.json").exists()
     if (result and not ensemble) if of_ensemble else ensemble:
-        there = "another command's result" if of_ensemble else "an ensemble (values.zarr)"
+        there = "another command's result" if of_ensemble else f"an ensemble ({ENSEMBLE})"
         raise ScenarioError(
             f"--out {out}: the folder holds {there}; nothing was changed. Give another one."
         )

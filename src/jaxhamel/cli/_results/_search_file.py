@@ -9,11 +9,11 @@ import numpy as np
 
 from jaxhamel._files import written
 from jaxhamel._saved_arrays import saved_arrays
+from jaxhamel.cli._results._folder import SEARCH
 from jaxhamel.cli._scenario._reading import is_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
-SEARCH = "search.npz"
 ASKED = "asked"  # the entry with the scenario, as JSON
 _BUDGET = ("max_seconds", "max_iterations", "tolerance", "updates")
 
