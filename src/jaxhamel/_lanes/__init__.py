@@ -1,4 +1,6 @@
-"""`lanes`, a JAX transform: a function of one trajectory as scalar operations on batch vectors, with both derivatives.
+"""`lanes`, a JAX transform: it runs a function of one trajectory as scalar operations on batch vectors.
+
+Forward and reverse mode are scalar operations on batch vectors, too.
 
 The terms of this folder:
 

@@ -1,9 +1,9 @@
 """Runs operations on large arrays, which are not written out, between the scalar parts of a program.
 
 A factorisation of a large matrix, or a product with many numbers that all lanes share, is a *block*: the part of the program
-ahead of it computes its operands in lanes, XLA's batched operation computes its results, and these are inputs of the parts
-after it. Values that two parts share are computed in each of them: this takes few operations, where passing a value on would
-take a vector.
+before it computes its operands in lanes, XLA's batched operation computes its results, and these are inputs of the parts
+after it. A value that two parts use is computed in each of them: this takes few operations, whereas passing it on would take
+a vector in memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +23,17 @@ class TooLarge(Unsupported):
     """The arrays of an operation are too large for lanes to write it out as scalar operations."""
 
 
-# (operands, axes, lanes) ↦ the results of all lanes; axes: that of the lanes, 0 or −1 (the last); None for shared operands
+# (operands, axis of the lanes in each operand, number of lanes) ↦ the results of all lanes. An axis is 0, or −1 (the last),
+# or None if all lanes share the operand.
 OfArrays = Callable[[Sequence[Any], Sequence[int | None], int], list]
 
 
 class Block(NamedTuple):
     """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph.
 
-    `shared`: further operands, inputs and constants that all lanes share. In an operation that has some, the lanes are the
-    last axis of all other arrays, which thus have a row for each number.
+    - `run`: computes the results from the operands.
+    - `shared`: further operands, which all lanes share. If there are any, the lanes are the last axis of all other arrays,
+      so that these have a row for each number; otherwise they are the first axis.
     """
 
     run: OfArrays
@@ -120,7 +122,11 @@ def run_in_parts(
     size: int,
     like: Callable[[Nodes], jax.ShapeDtypeStruct],
 ) -> Sequence[Any]:
-    """The outputs of a program with blocks; `run` computes a part without blocks, `like` gives shape and dtype of nodes."""
+    """Runs a program with blocks and returns its outputs.
+
+    **Arguments:** `known`: the inputs; `avals`: shapes and dtypes of the outputs in one lane; `run`: computes a part without
+    blocks; `like`: returns the shape and dtype of an array of nodes.
+    """
     for each in blocks:
         operands = _operands(known, each, run, like)
         operands += [_shared(known, nodes) for nodes in each.shared]
@@ -131,7 +137,7 @@ def run_in_parts(
 
 
 def _shared(known: list[LaneArray], wanted: Nodes) -> LaneArray:
-    """An array of numbers that all lanes share, from such arrays that are known."""
+    """Assembles an array of numbers that all lanes share from the known arrays of such numbers."""
     found = _same(known, wanted)
     if found is not None:
         return found
@@ -146,7 +152,7 @@ def _shared(known: list[LaneArray], wanted: Nodes) -> LaneArray:
 def _operands(
     known: list[LaneArray], of: Block, run: RunPart, like: Callable[[Nodes], jax.ShapeDtypeStruct]
 ) -> list[LaneArray]:
-    """The operands of a block as lane arrays: those in `known` are taken from there, the others are computed."""
+    """The operands of a block: those among the `known` arrays are taken from there, `run` computes the others."""
     found = [_same(known, nodes) for nodes in of.operands]
     missing = [i for i, each in enumerate(found) if each is None]
     for group in _grouped(missing, [x.size for x in of.operands]):
@@ -157,15 +163,15 @@ def _operands(
     return [each for each in found if each is not None]
 
 
-# The most numbers that one part of the program computes for several operands of a block: a loop with more than
-# `_one_loop.MOST_VALUES` results crashes XLA.
+# The most numbers that one part of the program computes for several operands of a block: XLA ends the process at a loop with
+# more than `_one_loop.MOST_VALUES` results.
 MOST_TOGETHER = 800
 
 
 def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
     """Groups consecutive places so that the arrays of a group have at most `MOST_TOGETHER` numbers in all.
 
-    **Arguments:** `sizes`: how many numbers the array at each place has; an array with more than the limit is alone.
+    **Arguments:** `sizes`: the number of entries of the array at each place. An array with more than the limit is alone.
     """
     groups: list[list[int]] = []
     room = 0

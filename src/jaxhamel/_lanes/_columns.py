@@ -24,7 +24,7 @@ class ColumnLayout(eqx.Module):
 
     @classmethod
     def of(cls, batch: Any) -> "ColumnLayout":
-        """The layout of arrays `(B, …)` with a leading batch axis."""
+        """The layout of one entry of a pytree of arrays `(B, …)` with a leading batch axis."""
         leaves, structure = jax.tree.flatten(batch)
         return cls(structure, tuple(x.shape[1:] for x in leaves), tuple(x.dtype for x in leaves))
 
@@ -54,14 +54,14 @@ class ColumnLayout(eqx.Module):
 
 
 def _assembled(columns: list[Array], shape: tuple[int, ...], dtype, like: list[Array]) -> Array:
-    """Assembles one leaf; a leaf without numbers (the masses of a ball without masses) gets the others' leading axes."""
+    """Assembles one leaf; a leaf without numbers (the masses of a ball without masses) gets the batch axes of `like`."""
     if not columns:
         return jnp.zeros((*(like[0].shape if like else ()), *shape), dtype)
     joined = jnp.stack(columns, axis=-1)
     return jnp.reshape(joined, (*joined.shape[:-1], *shape))
 
 
-# Columns with a few lanes more, so that they do not compete for the same sets of the cache.
+# Pads columns with a few lanes, so that they do not compete for the same sets of the cache.
 #
 # The first-level cache of current processors has 64 sets of lines of 64 bytes; an address belongs to set ⌊address / 64⌋ mod
 # 64. XLA places the columns of a program one after the other. Columns of 1,024 doubles thus all begin in the same set, which
@@ -78,7 +78,7 @@ _FEWEST_SETS, _FEWEST_LANES = 8, 256
 
 
 def lanes_for(size: int, itemsize: int) -> int:
-    """The number of lanes with padding: `size`, or the number that fills the next odd number of cache lines."""
+    """The number of lanes with padding: `size` if no padding is needed, otherwise that of an odd number of cache lines."""
     lines = -(-size * itemsize // LINE)
     if size < _FEWEST_LANES or SETS // math.gcd(lines, SETS) >= _FEWEST_SETS:
         return size

@@ -1,12 +1,14 @@
 """Writes the iterations ("turns") of a program's loops as scalar operations, each iteration as one fusion.
 
 A step of diffrax consists of some three hundred small operations around the right-hand side: stages, error estimate, step
-size controller, acceptance. In a kernel each of them writes its result to memory, which takes half of the time of a short
-right-hand side. The operations of a turn that can be written out, inner loops with a known number of turns among them,
-become one fusion, with no memory in between. The others (a loop over the output times, buffers) follow it unchanged.
+size controller, acceptance. In a kernel each of them writes its result to memory, which takes half of the time if the
+right-hand side is short. The operations of a turn that can be written out, inner loops with a known number of turns among
+them, become one fusion, which stores nothing in between. The others (a loop over the output times, buffers) follow it
+unchanged.
 
-A method whose last slope is the first one of its next step evaluates the first slope only where a flag asks for it, so that
-the number of its stages is data. A flag that is False at the start, and that a turn leaves False, is taken as known.
+A method whose last slope is the first one of its next step evaluates its first slope only if a flag is set, so that the
+number of its stages depends on data. If this flag is False before the loop and each turn leaves it False, it is treated as a
+constant.
 
 The program is the one that JAX lowers: `vmap` has been applied to it, so that equinox' operations on batches do nothing.
 Timings: docs/performance.md#fused-turns.
@@ -33,7 +35,7 @@ LONGEST_TURN, SHORTEST_TURN = 2_000, 100
 
 
 def with_fused_turns(program: ClosedJaxpr) -> Callable[..., list]:
-    """The same function of arrays, with fused turns in place of those of its outermost loops, where that is possible."""
+    """`program` as a function in which, where possible, each turn of an outermost loop is one fusion."""
     dtypes = [x.dtype for x in program.out_avals]
 
     def run(*values: Any) -> list:
@@ -44,7 +46,7 @@ def with_fused_turns(program: ClosedJaxpr) -> Callable[..., list]:
 
 
 def length_of_lanes(jaxpr: Any) -> int:
-    """The number of scalar operations in those functions of a program that `lanes` runs with a single lane."""
+    """The number of scalar operations of all functions in a program that `lanes` runs with a single lane."""
     return sum(_length_of_equation(e) for e in jaxpr.eqns)
 
 
@@ -70,7 +72,7 @@ def _value_of(known: dict, v: Any) -> Any:
 
 
 def _results_of_equation(e: Any, operands: list) -> Sequence:
-    if e.primitive.name == "copy":  # not run, so that a flag that is known stays known
+    if e.primitive.name == "copy":  # not run, so that a known flag stays known
         return operands
     called = _called(e)
     if called is not None:
@@ -81,7 +83,7 @@ def _results_of_equation(e: Any, operands: list) -> Sequence:
 
 
 def _called(e: Any) -> ClosedJaxpr | None:
-    """The program that an equation calls, or None; derivative rules have been applied already."""
+    """The program that an equation calls; None if it calls none. Its derivative rules have been applied already."""
     if e.primitive.name == "jaxhamel_own_derivative" and not hasattr(
         e.params["function"], "closed"
     ):
@@ -97,7 +99,7 @@ def _bound(e: Any, operands: list) -> Sequence:
 
 
 def _loop(e: Any, operands: list) -> Sequence:
-    """Runs a loop with each turn as one fusion, or unchanged where `_turn` returns None."""
+    """Runs a loop: with each turn as one fusion, or unchanged if `_turn` returns None."""
     n, body = e.params["cond_nconsts"], e.params["body_jaxpr"]
     m = n + e.params["body_nconsts"]
     of_test, of_body, start = operands[:n], operands[n:m], operands[m:]
@@ -114,9 +116,10 @@ def _loop(e: Any, operands: list) -> Sequence:
 
 
 def _turn(body: ClosedJaxpr, consts: list, start: list) -> ClosedJaxpr | None:
-    """The body of a loop as a program with one fusion, of the same inputs and results.
+    """The body of a loop as a program with the same inputs and results, in which one fusion replaces most operations.
 
-    None if more than `LONGEST_TURN` or fewer than `SHORTEST_TURN` operations are written out, or if XLA takes no fusions.
+    Returns None if the fusion had more than `LONGEST_TURN` or fewer than `SHORTEST_TURN` operations, or if this XLA is not
+    known to compile it.
     """
     if not fusions_work():
         return None
@@ -165,7 +168,7 @@ def _in_one_fusion(program: Any, values: list) -> list:
     def of_all(*entries: Any) -> list:
         scalars = [
             jnp.reshape(x, ()) for x in entries
-        ]  # XLA may not change their shape: `_one_loop`
+        ]  # XLA would otherwise change the shape of the fusion (`_one_loop`)
         found = dict(zip(given, scalars, strict=True))
         compute(graph, inside, found)
         floats = [lax.convert_element_type(x, float) for x in scalars]

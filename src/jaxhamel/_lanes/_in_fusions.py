@@ -1,4 +1,4 @@
-"""Whether a program is compiled so that XLA takes fusions over the lanes (`_xla_cpu/_loop_fusion.py`).
+"""Marks programs that may contain fusions over the lanes (`_xla_cpu/_loop_fusion.py`).
 
 XLA has two code generators for fusions, and a compiler option chooses between them. The newer one, the default, ends the
 process at a fusion over the lanes. So a program that is compiled with `OPTIONS` is traced under a name that ends in
@@ -25,7 +25,7 @@ def in_fusions() -> bool:
 
 
 def takes_fusions(f: Callable) -> Callable:
-    """Marks f as the function of a program that is compiled with `OPTIONS`: while it is traced, and by its name."""
+    """Marks f as the function of a program that is compiled with `OPTIONS`, by its name and by `in_fusions()` in its trace."""
 
     def traced(*args, **kwargs):
         with _set(True):
@@ -35,7 +35,7 @@ def takes_fusions(f: Callable) -> Callable:
     functools.update_wrapper(traced, f)
     traced.__name__ = traced.__qualname__ = name
     traced.__signature__ = inspect.signature(f)  # pyright: ignore
-    del traced.__wrapped__  # Equinox would name the program after f
+    del traced.__wrapped__  # with it, equinox would name the program after f
     return traced
 
 
@@ -46,7 +46,7 @@ def is_compiled_with_options(context: Any) -> bool:
 
 
 def as_its_program(rule: Callable) -> Callable:
-    """Wraps a lowering rule, so that in it `in_fusions()` is about the program that is being lowered."""
+    """Wraps a lowering rule, so that `in_fusions()` inside it is that of the program that is being lowered."""
 
     @functools.wraps(rule)
     def lowered(context, *values, **params):

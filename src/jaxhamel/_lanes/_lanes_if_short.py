@@ -16,8 +16,9 @@ def lanes_if_short(f: Callable) -> Callable:
 
         lanes_if_short(f)(x)[b] = f(x[b]) .
 
-    Second derivatives of small systems are some hundred small arrays under `vmap`, each written to memory by a loop of its
-    own; in lanes they are one loop (docs/performance.md#derivatives-of-collocation). f is traced once in either case.
+    Under `vmap`, second derivatives of small systems pass through some hundred small arrays, each written to memory by a
+    loop of its own; in lanes they are one loop (docs/performance.md#derivatives-of-collocation). f is traced once in either
+    case.
 
     **Arguments:** `f`: a function of pytrees of arrays, each with a leading axis of lanes in the call.
     """

@@ -1,4 +1,4 @@
-"""Length and dependencies of a function that is written out for lanes."""
+"""Writes a function out for one lane, to find its number of operations and which results depend on which arguments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ from jaxhamel._lanes._transform import traced
 class Written(NamedTuple):
     """A program with the nodes of its arguments and results, one list for each leaf, one node for each number.
 
-    The list of a leaf is empty if only look-ups read that leaf; `look_ups`: how many numbers all look-ups give;
-    `products_stay`: whether the products of matrices with many shared numbers, which are written out here, stay products in
-    many lanes.
+    - `arguments`: the list of a leaf is empty if only look-ups in tables read that leaf.
+    - `look_ups`: the number of scalars that all look-ups return.
+    - `products_stay`: whether f has products with large shared matrices; here they are written out, in many lanes they stay
+      products of matrices.
     """
 
     program: Program
@@ -65,6 +66,6 @@ def _numbers_of_each(arrays: Sequence[Any]) -> list[list[int]]:
 
 
 def estimated_operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
-    """An estimate of how many operations a processor does for one lane; 0 if the function cannot be written out."""
+    """An estimate of the number of processor operations of f in one lane; 0 if f cannot be written out."""
     found = written_out(f, batched, *arguments)
     return 0 if found is None else found.program.length()

@@ -1,11 +1,11 @@
 """Takes look-ups in large shared tables out of a function of one trajectory, so that the tables stay arrays.
 
-Written out, a table of gains along a plan would be a hundred thousand scalars. The function f is divided in two,
+Written out, a table of gains along a plan would be a hundred thousand scalars. So the function f is divided in two,
 
     f(x) = rest(x, look_ups(x)) ,
 
-where `look_ups` reads the tables and computes their positions, and `rest` reads no table. With a position that all lanes
-share, a look-up is one read for all of them; with a position of each lane it is one gather.
+where `look_ups` computes positions and reads the tables there, and `rest` reads no table. If all lanes share the position, a
+look-up is one read for all of them; if each lane has its own position, it is one gather.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
 LARGE_TABLE = 1024
-# If positions depend on the lane, look-ups are taken out only if they and their positions are at most this many equations.
+# If positions depend on the lane, look-ups are taken out only if they and their positions take at most this many equations.
 MOST_OF_LANES = 120
 
 _CALLS = {"jit", "pjit", "closed_call"}
@@ -25,10 +25,11 @@ _READS = {"dynamic_slice", "gather", "slice", "squeeze", "reshape", "rev", "tran
 
 
 class Divided(NamedTuple):
-    """A function in two parts; `given` and `kept` are positions among the inputs of the whole function.
+    """A function in two parts.
 
-    - `look_ups`: a jaxpr of the inputs `given`; `of_lanes`: whether any of these varies from lane to lane.
-    - `rest`: a jaxpr of the inputs `kept`, then of the results of `look_ups`.
+    - `look_ups`: a jaxpr; its inputs are those of the whole function with the indices `given`. `of_lanes`: whether any of
+      them varies from lane to lane.
+    - `rest`: a jaxpr; its inputs are those of the whole function with the indices `kept`, then the results of `look_ups`.
     """
 
     look_ups: ClosedJaxpr
@@ -43,7 +44,7 @@ class Divided(NamedTuple):
         return [batched[i] for i in self.kept] + [self.of_lanes] * made
 
     def looked_up(self, values: list[Any], batched: list[bool], size: int) -> list[Any]:
-        """The results of `look_ups`; with a leading axis of lanes where positions depend on the lane."""
+        """The results of `look_ups`, with a leading axis of lanes if `of_lanes`."""
         run, at = jaxpr_as_fun(self.look_ups), [values[i] for i in self.given]
         if not self.of_lanes:
             return list(run(*at))
@@ -52,7 +53,7 @@ class Divided(NamedTuple):
 
 
 def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
-    """The function in two parts; None if it reads no table, or if the positions of its look-ups take long to compute.
+    """Divides a function in two; returns None if it reads no table, or if positions of its look-ups take too many equations.
 
     **Arguments:** `batched`: whether each input varies from lane to lane.
     """
@@ -114,7 +115,7 @@ def _unnamed(jaxpr):
 
 
 def _tables(jaxpr, varies: set[Any]) -> set[Any]:
-    """Large arrays that all lanes share and that only look-ups read."""
+    """The variables of large arrays that all lanes share and that only look-ups read."""
     found = {
         v
         for v in (*jaxpr.invars, *jaxpr.constvars)

@@ -17,15 +17,16 @@ from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
 
-# The largest ratio of scalar operations to operations on arrays: where arrays are long and the ratio is larger, operations
-# on arrays compile faster (docs/performance.md#one-lane).
+# The largest ratio of scalar operations to operations on arrays. Where it is larger, arrays are long, and operations on them
+# compile faster (docs/performance.md#one-lane).
 LONGEST_GROWTH = 1.5
 # Programs of up to SHORT scalar operations are written out whatever the ratio: they compile as fast as operations on arrays
-# and run 2 to 40 times as fast. Of these at most SHORT_SINES may stem from functions that take many operations each, such as
-# sines: XLA vectorises these functions in arrays.
+# and run 2 to 40 times as fast. At most SHORT_SINES of these operations may come from functions that take many each, such as
+# sines: in arrays XLA vectorises these functions.
 SHORT, SHORT_SINES = 9_000, 3_000
-# To count its operations a function is written out, which takes seconds if its arrays have more numbers than this in all,
-# counting each term of a matrix product as one. Such a function stays arrays (docs/performance.md#trees-of-fifty-links).
+# The number of operations is found by writing the function out, which takes seconds if its arrays have more numbers than
+# this in all (each term of a matrix product counts as one). Such a function keeps its arrays
+# (docs/performance.md#trees-of-fifty-links).
 MOST_WORK = 550_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
@@ -42,7 +43,7 @@ def one_lane(f: Callable) -> Callable:
     """
 
     def of_one(x: Any, *shared: Any):
-        if not one_kernel_works():  # a GPU would launch a kernel for every number
+        if not one_kernel_works():  # a GPU would launch a kernel for each scalar operation
             return f(x, *shared)
         leaves, structure = jax.tree.flatten(x)
         found = []
@@ -67,7 +68,7 @@ def one_lane(f: Callable) -> Callable:
 
 
 def is_worth_it(closed, batched: list[bool]) -> bool:
-    """Whether a jaxpr can be replaced by scalar operations that, judged by their number, compile no more slowly."""
+    """Whether a jaxpr can be replaced by scalar operations that, judged by their number, do not take longer to compile."""
     equations = list(all_equations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
     if not all(_may_be_written_out(e) for e, _ in equations):
@@ -105,9 +106,9 @@ def _work(equations: list[tuple[Any, int]], known: dict[int, np.ndarray]) -> flo
 
 
 def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
-    """The number of terms in the sum of each scalar of a result: 1, except in a matrix product.
+    """The number of products that are summed for each scalar of a result: 1 unless the equation is a matrix product.
 
-    Zeros of a constant matrix do not count; the number is then a mean over its rows.
+    Terms with a zero of a constant matrix do not count; the number is then a mean over all scalars.
     """
     if equation.primitive.name != "dot_general":
         return 1
@@ -120,7 +121,7 @@ def _terms_of_sum(equation, known: dict[int, np.ndarray]) -> float:
 def _may_be_written_out(equation) -> bool:
     """Whether a function of one trajectory that contains this equation may be replaced by scalar operations.
 
-    A linear solution too large for this stays an operation on arrays, whose operands may have `MOST_VALUES` numbers in all.
+    A large linear solution stays an operation on arrays within it; its operands may have `MOST_VALUES` numbers in all.
     """
     if is_too_large(equation) and sum(v.aval.size for v in equation.invars) > MOST_VALUES:
         return False

@@ -20,7 +20,7 @@ def own_primitive(
     lowered: Callable | None = None,
     multiple_results: bool = True,
 ) -> Primitive:
-    """A primitive called `jaxhamel_` and `name`, from JAX's rules for it.
+    """Makes the primitive `jaxhamel_{name}` and registers its rules.
 
     **Arguments:**
 

@@ -39,7 +39,7 @@ class Program(NamedTuple):
         return self.graph.operations(self._all_ends())
 
     def length(self) -> int:
-        """An estimate of how many operations a processor does in one lane."""
+        """An estimate of the number of processor operations in one lane."""
         nodes = (self.graph.nodes[i] for i in self.graph.needed(self._all_ends()))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
@@ -54,7 +54,7 @@ class Program(NamedTuple):
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
 
-        `inside`: whether this is part of one kernel.
+        `inside`: whether the program is part of a kernel.
         """
         values: dict[int, Any] = {}
         for nodes, entries in zip(self.inputs, inputs, strict=True):
@@ -76,7 +76,7 @@ class Program(NamedTuple):
         values.update(run_in_one_loop(self.graph, parts, values, size, inside))
 
     def _fits(self, parts) -> bool:
-        """Whether XLA can compile all loops: one that reads the weights of a network has too many inputs."""
+        """Whether no loop has more inputs or results than XLA takes: one that reads the weights of a network may have."""
 
         def most(x):
             return max(len(x.given), len(x.results))
@@ -87,7 +87,7 @@ class Program(NamedTuple):
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
         cuts = shared_values(self.graph, self.ends(), CUT_ABOVE)
-        # made from a column, since XLA may know that a shared number, such as the time, is finite
+        # from a vector over the lanes, since XLA may know that a shared number, such as the time, is finite
         columns = (x for x in values.values() if np.ndim(x))
         one = one_at_run_time(next(columns)) if cuts else None
         self._compute(self.graph.needed(self.ends()), values, cuts, one)
@@ -141,7 +141,7 @@ class _Kept(NamedTuple):
     scalars: int
 
 
-# The programs that were written out last, by their jaxpr: each is needed twice, for its length and to be compiled.
+# The latest programs, by their jaxpr. Each is needed twice: for its number of operations, and when it is compiled.
 _KEPT: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 _MOST_KEPT = 16
 
@@ -153,7 +153,7 @@ def _derived_programs(closed_jaxpr) -> dict[Any, _Kept]:
 
 
 def with_common_factors(program: Program) -> Program:
-    """The program with common factors taken out of sums (`_factoring`), for one that is not cut into several loops."""
+    """A program with common factors taken out of sums (`_factoring`); it is not to be cut into several loops."""
     return _with_factors(program, collect=True)
 
 
@@ -161,7 +161,7 @@ def _factored(program: Program, whole: bool) -> Program:
     shorter = _with_factors(program, collect=True)
     if whole or shorter.graph.blocks or shorter.length() <= LONGEST_PROGRAM:
         return shorter
-    # This program is cut into loops. With `collect` these would have to pass lane-independent sums on to one another.
+    # This program is cut into loops, which with `collect` would have to pass lane-independent sums on to one another.
     return min(_with_factors(program, collect=False), program, key=_cost_of_program)
 
 
@@ -211,7 +211,7 @@ def as_constants(graph: Graph, value) -> Nodes:
 
 
 def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
-    """Writes all equations of a jaxpr out and returns the nodes of its results; `inputs`: the nodes of its inputs."""
+    """Writes out all equations of a jaxpr and returns the nodes of its results; `inputs`: the nodes of its inputs."""
     jaxpr = closed_jaxpr.jaxpr
     nodes = dict(zip(jaxpr.invars, inputs, strict=True))
     constants = (as_constants(graph, value) for value in closed_jaxpr.consts)
@@ -231,7 +231,7 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
 
 
 def write_equation(graph: Graph, equation, operands) -> list[Nodes]:
-    """Writes an equation out and returns the nodes of its results.
+    """Writes out an equation and returns the nodes of its results.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are too many scalars.
     """

@@ -2,8 +2,8 @@
 
     M x = b ,     ẋ = M⁻¹ (ḃ − Ṁ x) ,     b̄ = M⁻¹ x̄ ,     M̄ = −b̄ xᵀ .
 
-Lanes write it out entry by entry as LDLᵀ, in which entries that are known to be zero cost nothing; outside lanes it is the
-array program that it is given. A derivative is one more solution with the same matrix, so that lanes compute the factor
+Lanes write it out entry by entry as LDLᵀ, in which entries that are known to be zero cost nothing; outside lanes a given
+function of arrays computes it. A derivative is one more solution with the same matrix, so that lanes factorise the matrix
 once. JAX neither traces nor transposes the n³/3 operations of a factorisation.
 """
 
@@ -26,7 +26,7 @@ def symmetric_solve(
     """x of M x = b; the lower triangle of M is read.
 
     **Arguments:** `matrix` M and `rhs` b, of one dtype. `arrays`: a function of (M, b), with b `(n, k)`, that solves the
-    equations outside lanes; it must not be a new function in each call, which would compile anew.
+    equations outside lanes. It must be the same object in each call, since a new function would be compiled anew.
     """
     columns = rhs if rhs.ndim == 2 else rhs[:, None]
     return jnp.reshape(_solve_p.bind(matrix, columns, arrays=arrays), rhs.shape)

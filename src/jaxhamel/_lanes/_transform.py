@@ -135,7 +135,10 @@ def run(
 
 
 def traced(function: Callable, batched: list[bool], values: list):
-    """Traces the function for one trajectory: jaxpr, flags of the inputs that vary, and the inputs (captured first)."""
+    """Traces the function for one trajectory; returns a jaxpr, flags of the inputs that vary by lane, and the inputs.
+
+    Values that the function captures come first among these inputs.
+    """
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
     closed, constants = traced_constants_first(closed)
     return closed, [False] * len(constants) + batched, constants + values
@@ -158,7 +161,7 @@ def run_traced(
 class OfLanes:
     """Evaluates a function of one trajectory, given as the jaxpr `closed`, for a batch of `size` trajectories.
 
-    `batched`: for each input whether it has a batch axis; `quiet`: no warning where `vmap` takes its place.
+    `batched`: for each input, whether it has a batch axis; `quiet`: whether no warning is given if `vmap` takes its place.
     """
 
     closed: ClosedJaxpr
@@ -167,7 +170,7 @@ class OfLanes:
     quiet: bool
 
     def __repr__(self) -> str:
-        """Short: JAX writes it into the debug information of each trace, and a dataclass would print the whole program."""
+        """A short text: JAX writes it into the debug information of each trace; a dataclass would show the whole program."""
         return f"OfLanes(size={self.size})"
 
     def __call__(self, *values: Any) -> tuple:
@@ -241,8 +244,10 @@ def _constants(graph) -> list[LaneArray]:
 def _run_part(
     graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list, axis: int
 ):
-    """Computes the `wanted` arrays, with the lanes at `axis`, from the known ones; `some`: only from those that they
-    depend on, as between blocks."""
+    """Computes the `wanted` arrays, with the lanes at `axis`, from the known ones.
+
+    `some`: whether known arrays on which none of the wanted ones depends are left out, as is necessary between blocks.
+    """
     needed = set(graph.needed([i for nodes in wanted for i in nodes.ravel().tolist()]))
     if some:
         known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]
@@ -277,7 +282,7 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
 
 
 def _entries_of_array(axis: int | None, value) -> list:
-    """Splits an array without lanes into scalars, another, with the lanes at `axis`, into (B,) vectors."""
+    """The entries of an array: (B,) vectors if it has the lanes at `axis`, scalars if `axis` is None."""
     if axis is None:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
     if axis == -1:
@@ -287,7 +292,7 @@ def _entries_of_array(axis: int | None, value) -> list:
 
 
 def _array_of_entries(entries: list, aval, size: int, axis: int):
-    """One array with the lanes at `axis`, 0 or −1, of (B,) vectors."""
+    """One array with the lanes at `axis`, 0 or −1, from its entries, (B,) vectors."""
     if not entries:
         return jnp.zeros((size, *aval.shape), aval.dtype)
     columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]

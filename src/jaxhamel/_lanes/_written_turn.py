@@ -1,4 +1,4 @@
-"""The body of a loop, divided into scalar operations and the equations that stay operations on arrays."""
+"""Divides the body of a loop into scalar operations and equations that stay operations on arrays."""
 
 from typing import Any, NamedTuple
 
@@ -19,17 +19,17 @@ from jaxhamel._lanes._rules._control_flow import UnknownTurns
 
 LARGEST_WRITTEN = 256  # the most entries of an array that is written out
 _LOOK_UPS = {"dynamic_slice", "gather"}
-_MOST_BEFORE = 12  # the most equations of a look-up that runs ahead of the turn, those of its position included
+_MOST_BEFORE = 12  # the most equations of a look-up before the turn, those of its position included
 
 
 class WrittenTurn(NamedTuple):
     """One turn of a loop, in the order in which it runs.
 
-    - `inputs`: the variables of the body; `constants`: the values of the known ones.
-    - `early`: equations that look into tables, at positions known before the turn.
-    - `program`: the scalar operations, from the variables `given` to those `wanted`.
-    - `same`: for each result that is an unchanged input, that input.
-    - `later`: the equations that are not written out; `results`: the variables after the turn.
+    - `inputs`: the input variables of the body; `constants`: the values of its captured variables.
+    - `early`: the look-ups in tables at positions that do not depend on other results of the turn.
+    - `program`: the scalar operations, from the variables `given` to the variables `wanted`.
+    - `same`: a dictionary from each result that is an unchanged input to that input.
+    - `later`: the equations that are not written out; `results`: the result variables of the body.
     """
 
     inputs: list[Any]
@@ -43,14 +43,14 @@ class WrittenTurn(NamedTuple):
     results: list[Any]
 
     def start(self, values: list) -> dict[Any, Any]:
-        """The variables that are known before the turn."""
+        """The values of all variables before the turn, from the `values` of `inputs`."""
         return self.constants | dict(zip(self.inputs, values, strict=True))
 
 
 def written_turn(body: ClosedJaxpr, consts: list, start: list, longest: int) -> WrittenTurn:
     """Writes out the body of a loop with the values `consts` and `start`, each known or traced.
 
-    `longest`: the most scalar operations of the result. Up to four times as many are added, since some prove unnecessary.
+    `longest`: the most scalar operations of the result. Up to four times as many are traced, since some prove unnecessary.
     """
     plain = _Writer(body, consts, {}, longest)
     flag = plain.flag()
@@ -114,7 +114,10 @@ class _Writer:
         return self.nodes.get(v)
 
     def flag(self) -> int | None:
-        """The index of the one Boolean input that decides how often the first inner loop runs; None if others do, too."""
+        """The index of the Boolean input that decides on the number of turns of the first inner loop.
+
+        None if there is no such loop, or if its number of turns depends on other inputs, too.
+        """
         needed = {i for i in self.graph.needed(self.undecided[:1]) if self.graph.value(i) is None}
 
         def uses(v):
@@ -125,12 +128,12 @@ class _Writer:
         return found[0] if [(x.dtype, x.shape) for x in avals] == [(np.dtype(bool), ())] else None
 
     def stays_false(self, place: int) -> bool:
-        """Whether the body always returns False as its result number `place`."""
+        """Whether the result with the index `place` is always False."""
         nodes = self.nodes.get(self.jaxpr.outvars[place])
         return nodes is not None and self.graph.value(int(nodes)) is np.False_
 
     def turn(self) -> WrittenTurn:
-        """The turn as written out so far: the scalar program from its inputs to its results, and the other equations."""
+        """The turn: the scalar program from the inputs to the results that are written out, and the other equations."""
         given = [v for v in self.nodes if v in self.before and self._is_input(v)]
         same, wanted = self._wanted(given)
         program = Program(self.graph, *([self.nodes[v] for v in x] for x in (given, wanted)))
@@ -166,7 +169,7 @@ class _Writer:
 
 
 def _look_ups(jaxpr: Any) -> list[Any]:
-    """Look-ups in tables that can run before the turn, and the few equations that compute their positions."""
+    """The look-ups in tables that can run before the turn, each with the few equations that compute its position."""
     made = {v: e for e in jaxpr.eqns for v in e.outvars}
     found: set[int] = set()
     for e in jaxpr.eqns:
@@ -176,7 +179,7 @@ def _look_ups(jaxpr: Any) -> list[Any]:
 
 
 def _with_those_before(e: Any, made: dict[Any, Any]) -> set[int]:
-    """The equation and all equations on which it depends; empty if these are too many or contain a loop."""
+    """The ids of the equation and of all equations on which it depends; empty if these are too many or contain a loop."""
     found, waiting = set(), [e]
     while waiting:
         each = waiting.pop()

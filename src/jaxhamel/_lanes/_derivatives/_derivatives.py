@@ -1,9 +1,9 @@
 """Derivatives of functions in lanes: ẏ = F′(x) ẋ and x̄ = F′(x)ᵀ ȳ, each computed from x by one program of scalars.
 
 JAX differentiates the function of one trajectory, by the function's own rules where it has some (`jax.custom_jvp`). The
-derivative is then written out, folded and shared like the function itself. Only x is kept between the forward and the
-backward pass. JAX's transpose of the scalar operations would keep every factor of every product and compiles a hundred
-times as long (docs/performance.md#reverse-mode).
+derivative is then written out like the function itself. Only x is stored between the forward and the backward pass. JAX's
+transpose of the scalar operations would keep every factor of every product and compiles a hundred times as long
+(docs/performance.md#reverse-mode).
 """
 
 from collections.abc import Callable
@@ -97,5 +97,5 @@ def _only(floats, values):
 
 
 def same(function) -> LinearProgram:
-    """The same function for all three forms of a `LinearProgram`: in lanes it can be differentiated in both modes."""
+    """A `LinearProgram` with one function as all its forms, since it can be differentiated in both modes."""
     return LinearProgram(function, function, function)

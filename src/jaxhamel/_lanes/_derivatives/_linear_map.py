@@ -1,9 +1,10 @@
 """A JAX primitive for a linear map whose transpose is a separate program.
 
 JAX transposes a linear function by transposing each of its operations, which it cannot do for a loop of unknown length.
-For a simulation both directions are known: forward mode, and backward through checkpoints. Both are given to the primitive,
-and JAX traces only the direction that it needs. `jax.custom_derivatives.linear_call` does the same but cannot be vmapped;
-`jax.lax.custom_linear_solve` can, but it always traces both directions, and tracing the backward one is slow.
+For a simulation there are programs for both directions: forward mode, and the backward pass through checkpoints. Both are
+given to the primitive, and JAX traces only the one that it needs. `jax.custom_derivatives.linear_call` does the same but
+cannot be vmapped; `jax.lax.custom_linear_solve` can, but it always traces both directions, and tracing the backward one is
+slow.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +20,15 @@ from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
 class LinearProgram(NamedTuple):
-    """A function of (parameters, x), linear in x, in up to three forms with the same values.
+    """A function of (parameters, x), linear in x, in several forms with the same values.
 
     - `run`: the cheapest form, used when nothing differentiates it with respect to the parameters;
     - `for_jvp`: differentiable in forward mode, to any order;
     - `for_any`: differentiable in both modes, to any order; the most expensive form.
-    - `columns`: up to this many numbers among the parameters, reverse mode with respect to them takes `for_jvp` along each,
-      in place of `for_any`.
-    - `run_many`: the form in place of `run` where several results share its work: in a batch, and beside a derivative with
-      respect to the parameters; None: `run`.
+    - `run_many`: takes the place of `run` in a batch, and where a derivative with respect to the parameters is computed as
+      well; None stands for `run`.
+    - `columns`: reverse mode with respect to at most this many parameters, counted number by number, differentiates
+      `for_jvp` along each of them instead of transposing `for_any`.
     """
 
     run: Callable
@@ -69,7 +70,7 @@ def _run(*arguments, forward, transpose, n, out):
 
 
 def _traced_once(*arguments, forward, **others):
-    """`_run` as it is lowered: under `jit`, which has kept the trace that `_whole_loop` made to inspect the program."""
+    """The function that is lowered: `_run` under `jit`, which still has the trace by which `_whole_loop` inspected it."""
     return _run(*arguments, forward=forward._replace(run=jax.jit(forward.run)), **others)
 
 

@@ -62,7 +62,7 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
 
 
 def recomputed_as(function: Callable, other: Callable) -> Callable:
-    """`differentiated_as`, with reverse mode that stores the arguments alone and computes `other` again from them."""
+    """As `differentiated_as`, but reverse mode stores only the arguments, and computes `other` again from them."""
 
     def with_nothing(*arguments):
         return function(*arguments), ()
@@ -74,7 +74,7 @@ def recomputed_from(function: Callable, other: Callable) -> Callable:
     """The first result of `function`, with the derivatives of `other`, which has the same values.
 
     `function`: arguments → (results, more); `other`: (arguments, more) → results. Reverse mode stores the arguments and
-    `more`, and computes `other` again from them. `other` may use `more` for speed alone: nothing is differentiated along it.
+    `more`, and computes `other` again from them. `other` may use `more` only to save work: derivatives treat it as constant.
     """
 
     def differentiable(*arguments):
@@ -139,7 +139,7 @@ def _run(*values, function, rule, out):
 
 
 def _traced_once(*values, function, rule, out):
-    """`_run` as it is lowered: under `jit`, which has kept the trace that `_whole_loop` made to inspect the program."""
+    """The function that is lowered: `_run` under `jit`, which still has the trace by which `_whole_loop` inspected it."""
     return _run(*values, function=jax.jit(function), rule=rule, out=out)
 
 

@@ -1,9 +1,9 @@
 """A JAX primitive for x̄ = F′(x)ᵀ ȳ, which lanes write out with fewer operations than JAX's transpose of F.
 
 JAX differentiates F in forward mode, by the function's own rules where it has some (`jax.custom_jvp`). F′(x) ẋ is written
-out, its repeated expressions are shared and common factors taken out; then it is transposed scalar by scalar
-(`_elimination`). An expression that occurs twice in F thus has one cotangent, and factors that all lanes share are
-multiplied ahead of the lanes. Outside lanes, and for further derivatives, the primitive is JAX's transpose.
+out, repeated expressions are merged, and common factors are taken out of sums; then it is transposed scalar by scalar
+(`_elimination`). So an expression that occurs twice in F has one cotangent, and factors that all lanes share are multiplied
+once, before the lanes. Outside lanes, and for further derivatives, the primitive is JAX's transpose.
 
 Only the reverse mode of equal and adaptive steps uses it: for other functions it saves few operations and takes longer to
 write out (docs/performance.md#reverse-mode).
@@ -46,10 +46,10 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
 
 
 def _looked_up(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
-    """Takes look-ups in large tables at positions that do not depend on x out of the function, ahead of the primitive.
+    """Runs look-ups in large tables before the primitive, if their positions do not depend on x.
 
-    There the surrounding lanes find these look-ups, too (`_look_ups`). Returns the captured values with their results, and
-    the function without them.
+    There the `lanes` around the primitive find these look-ups and take them out of the loop, too (`_look_ups`). Returns the
+    captured values that are still needed, followed by the results of the look-ups, and the function of these values and x.
     """
     first = len(known)
     parts = divided(closed, [i >= first for i in range(len(closed.in_avals))])
@@ -103,7 +103,10 @@ _pullback_p = own_primitive("pullback", run=_plain, abstract=_abstract, jvp=_jvp
 
 
 def written_out(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:
-    """Writes the pullback out in lanes; uses JAX's transpose if an operation of F′ẋ is not known to be linear."""
+    """The rule for a pullback: writes it out by elimination.
+
+    If an operation of F′(x) ẋ is not known to be linear, JAX's transpose is written out instead.
+    """
     params = equation.params
     try:
         return _by_elimination(graph, interpret, operands, **params)
@@ -124,7 +127,7 @@ def _by_elimination(graph: Graph, interpret, operands, *, closed, fixed: int) ->
 
 
 def _rates(closed, fixed: int) -> ClosedJaxpr:
-    """Forward mode as a function (…, x, ẋ) ↦ F′(x) ẋ. **Raises:** `Unsupported` if it contains a branch."""
+    """The program (captured values, x, ẋ) ↦ F′(x) ẋ of forward mode. **Raises:** `Unsupported` if it contains a branch."""
 
     def along(*values):
         known, x, tangents = _divided(values, closed, fixed)
@@ -146,7 +149,7 @@ def _has_branches(jaxpr) -> bool:
 
 
 class _Beside:
-    """A second graph with copies of nodes of an outer graph as its inputs."""
+    """A second graph, whose inputs and constants are copies of nodes of an outer graph."""
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)
@@ -176,7 +179,10 @@ class _Beside:
         return found
 
     def put_back(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
-        """Copies the cotangents of the inputs `along`, computed from those of the results, into the outer graph."""
+        """The cotangents of the inputs `along`, as nodes of the outer graph.
+
+        They are computed from `bars`, the cotangents of the results `out`.
+        """
         starts, ends, known = node_numbers(along), node_numbers(out), node_numbers(bars)
         inputs = [i for i in self.given.values() if self.graph.value(i) is None]
         shorter, place = factored(self.graph, [*inputs, *starts], ends)
@@ -190,7 +196,7 @@ class _Beside:
         return [_each(x, lambda _: next(moved)) for x in along]
 
     def _outside(self, inner: Graph, place: dict[int, int], ends: list[int]) -> list[int]:
-        """Copies the nodes `ends` and their dependencies into the outer graph."""
+        """Copies the nodes `ends` and their dependencies into the outer graph; returns the copies of `ends`."""
         there = {place[here]: i for i, here in self.given.items() if here in place}
         for i in inner.needed(ends):
             if i not in there:

@@ -1,4 +1,4 @@
-"""Reverse mode of equal steps whose states are known.
+"""Reverse mode of a sequence of equal steps whose states are known.
 
     y_{i+1} = F(i, y_i, p) ,    ȳ_i = F_y(y_i)ᵀ ȳ_{i+1} ,    p̄ = Σ_i F_p(y_i)ᵀ ȳ_{i+1} .
 

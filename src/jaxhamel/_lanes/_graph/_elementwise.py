@@ -1,4 +1,4 @@
-"""The elementwise primitives, which are the operations of a program of scalars."""
+"""The table of elementwise primitives: they are the operations of a program of scalars."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,17 +35,19 @@ def elementwise(graph: "Graph", equation, *operands: Nodes) -> list[Nodes]:
 _of = partial(Primitive, Kind.ELEMENTWISE, elementwise, cpu_kernel=True, gpu_kernel=True)
 _by = folding.by
 
-# XLA never repeats a division. It does repeat functions such as the sine, at the cost of about this many operations.
+# XLA computes a division once, but functions such as the sine again in every fusion that uses them. Each such repetition
+# counts as this many operations.
 _FUNCTION = 100
 
-# The number of operations of a sine or cosine; both of the same argument share the reduction of this argument.
+# The number of operations that a processor does for a sine or cosine (those of one argument share its reduction), and for
+# an arctangent.
 _SINE = 30
 _ARCTANGENT = 40
 
 # `gpu_kernel=False` marks the primitives that JAX does not lower to Triton (0.10.1 and 0.10.2). `lt_to` and
-# `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). With the
-# replacements of these two, the position found among equal table entries may differ by one; the value found does not.
-# fmt: off
+# `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). A GPU kernel
+# uses `<` and `<=` instead (`on_gpu`): the position found among equal table entries may then differ by one; the value does
+# not. fmt: off
 ELEMENTWISE: dict[str, Primitive] = {
     "abs": _of(fold=_by(np.abs), arguments=(FLOAT,)),
     "acos": _of(),
@@ -140,12 +142,15 @@ def scalar(node) -> Primitive | None:
 
 
 def broadcast(node, operands: list[Any]) -> list[Any]:
-    """The operands, vectors and scalars, as the node's primitive accepts them: most primitives broadcast scalars."""
+    """The operands, vectors and scalars, in shapes that the node's primitive accepts.
+
+    Most primitives broadcast scalars themselves; for the others this is done here, if the node varies from lane to lane.
+    """
     return in_one_shape(node, operands) if node.batched else operands
 
 
 def in_one_shape(node, operands: list[Any]) -> list[Any]:
-    """The operands of a node, scalars and arrays of one shape, broadcast if its primitive does not broadcast scalars."""
+    """The operands of a node, scalars and arrays of one shape; scalars are broadcast if its primitive does not do so."""
     if not SCALARS[node.primitive.name].spread:
         return operands
     shape = next((np.shape(x) for x in operands if np.ndim(x)), ())

@@ -1,4 +1,4 @@
-"""Transposes a linear program of scalars, and multiplies the factors that all lanes share ahead of the lanes.
+"""Transposes a linear program of scalars, and multiplies factors that all lanes share only once, before the lanes.
 
 In a program that is linear in some of its inputs, a node is a sum of other nodes, each times a factor. Each such term is
 an edge. The cotangents are
@@ -28,7 +28,9 @@ from jaxhamel._lanes._graph._nodes import Unsupported
 
 
 def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]]) -> list[int]:
-    """The cotangents of `starts`, inputs in which the program is linear; `ends` has pairs of a node and its cotangent.
+    """The nodes of the cotangents of `starts`, which are inputs in which the program is linear.
+
+    `ends` has pairs of nodes: a result of the program, and its cotangent.
 
     **Raises:** `Unsupported`, naming an operation that is not known to be linear.
     """
@@ -53,7 +55,7 @@ _SUM, _PRODUCT, _SHARED = 1, 2, 16
 
 
 class _Edges:
-    """The edges into and out of each linear node, with their factors."""
+    """The edges of the program: `before[k][i]` and `after[i][k]` are the node of the factor of the edge i → k."""
 
     def __init__(self, graph: Graph, starts: list[int], ends: list[int], dtype):
         self.graph, self.dtype = graph, dtype
@@ -95,7 +97,10 @@ class _Edges:
         self.before[k][i] = self.after[i][k] = factor
 
     def eliminate_nodes(self) -> None:
-        """Eliminates single nodes, from the end, until none is worth it: each elimination may make a neighbour worth it."""
+        """Eliminates single nodes, from the last to the first, as long as one of them lowers the cost.
+
+        The pass is repeated, since an elimination may make that of a neighbour worthwhile.
+        """
         waiting = self._free()[::-1]
         while waiting:
             left = []
@@ -109,7 +114,7 @@ class _Edges:
             waiting = left
 
     def eliminate_groups(self) -> None:
-        """Eliminates connected groups at once; single elimination cannot simplify x → {a, b} → {c, d} → … → y."""
+        """Eliminates connected groups of nodes at once: one by one, x → {a, b} → {c, d} → … → y cannot be simplified."""
         for group in self._groups(self._free()):
             if self._is_worth_it(group):
                 for i in group:
@@ -134,7 +139,7 @@ class _Edges:
                 self._add(j, k, self.apply(lax.mul_p, a, b))
 
     def _without(self, i: int) -> int:
-        """The cost that direct edges between a node's neighbours add to that of the existing edges."""
+        """The cost by which an elimination of node i raises that of the edges between its neighbours."""
         total = 0
         for j, a in self.before[i].items():
             for k, b in self.after[i].items():
@@ -150,7 +155,7 @@ class _Edges:
         return map(self._cost, (*self.before[i].values(), *self.after[i].values()))
 
     def _groups(self, nodes: list[int]) -> list[list[int]]:
-        """The connected groups of these nodes, each in order."""
+        """Divides the nodes into groups that are connected by edges; each group is in the order of computation."""
         left, groups = set(nodes), []
         for i in nodes:
             found, waiting = [], [i]

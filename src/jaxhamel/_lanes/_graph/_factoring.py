@@ -4,8 +4,9 @@ Autodiff writes Ω × ṡ + Ω × V, with twelve products for each mass, where a
 products and partial sums that nothing else uses are rewritten, so that no operation is added. In a sum with a common
 factor the order of the terms changes, and with it the rounding; other sums stay unchanged.
 
-The factor may also stand in a nested product, if all lanes share the others:  a (b x) + c (d x)  =  (a b + c d) x . The
-mass matrix Σ_k m_k a_ki a_kj cos q_i cos q_j of points then costs each lane two products, however many points there are.
+The factor may also stand in a nested product, if all lanes share the other factors:  a (b x) + c (d x)  =  (a b + c d) x .
+An entry Σ_k m_k a_ki a_kj cos q_i cos q_j of the mass matrix of points then costs each lane two products, however many
+points there are.
 """
 
 from collections import Counter
@@ -33,7 +34,10 @@ def factored(
 
 
 class _Rewriting:
-    """Builds the new graph: copies the nodes that are needed, and sums with common factors in their shorter form."""
+    """Builds the new graph: copies the nodes that are needed, but writes sums with common factors in their shorter form.
+
+    `place` has the new node of each old one.
+    """
 
     def __init__(self, graph: Graph, ends: list[int], collect: bool):
         self.old, self.new, self.collect = graph, Graph(), collect
@@ -42,7 +46,7 @@ class _Rewriting:
         self.inner = self._inner(Counter(ends))
 
     def _inner(self, uses: Counter) -> set[int]:
-        """The nodes that are used by one sum and nowhere else."""
+        """The sums and products that are used once, by a sum."""
         summed = set()
         for i in self.needed:
             node = self.old.nodes[i]
@@ -109,7 +113,7 @@ class _Rewriting:
         return self._collected(terms, self.old.nodes[i].dtype) if self.collect else terms
 
     def _collected(self, terms: list[Term], dtype) -> list[Term]:
-        """The terms, with a (b x) as (a b) x where several have the same x and all other factors are lane-independent."""
+        """Rewrites a term a (b x) as (a b) x if a and b are lane-independent and x is also a factor of another term."""
         split = [self._split(factors) for _, factors in terms]
         uses = Counter(x for x, _ in split)
         return [
@@ -120,7 +124,10 @@ class _Rewriting:
         ]
 
     def _split(self, factors: tuple[int, ...]) -> tuple[int, list[int]]:
-        """x and the lane-independent factors of a product a (b (c x)); x is −1 if there is none."""
+        """The factor x that varies from lane to lane and the lane-independent factors of a product a (b (c x)).
+
+        x is −1, without other factors, if the product has another form.
+        """
         shared, nodes = [], self.new.nodes
         while len(factors) == 2:
             a, x = sorted(factors, key=lambda k: nodes[k].batched)
@@ -137,13 +144,13 @@ class _Rewriting:
         return reduce(lambda x, y: self._apply(lax.mul_p, (x, y), dtype), factors)
 
     def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
-        """The operands of a sum, each with its sign."""
+        """The operands of a sum, each with the sign of its term if the sum itself has this `sign`."""
         node = self.old.nodes[i]
         signs = SCALARS[node.primitive.name].signs
         return [(j, sign * own) for j, own in zip(node.operands, signs, strict=True)]
 
     def _sum(self, terms: list[Term], dtype) -> tuple[int, int]:
-        """The node of a sum of terms, and the sign that it has to be taken with."""
+        """A sum of terms as a pair: ±1, and a node; the sum is their product."""
         while True:
             common = _most_common(terms)
             if common is None:

@@ -47,18 +47,21 @@ class Graph:
         self.nodes: list[Node] = []
         self.axis: int | None = None  # length of the long axis, see `_ranks`
         self.entries: dict[int, int] = {}  # index along that axis, by node
-        self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
+        self.cut: Any = None  # cache of `_pieces`: the program that was cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
-        self.takes_blocks = False
-        self.products_stay = False  # whether products with many shared numbers are not written out
-        self.large_products = False  # whether there was such a product
+        self.takes_blocks = False  # whether operations on large arrays may become blocks
+        self.products_stay = False  # whether products with many shared numbers become blocks
+        self.large_products = False  # whether the program has such a product
         self.fused = False  # whether the program is compiled as fusions over many lanes
-        self.alone = False  # whether `vmap` has been applied and the program runs for one lane
+        self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
-        """Records the entries of an array's nodes along the long axis; nodes before `first` are older and stay unchanged."""
+        """Records, for each node of an array from number `first` on, its index along the long axis.
+
+        Nodes with smaller numbers are older and keep the index that they have.
+        """
         if not nodes.size or self.axis not in nodes.shape or np.max(nodes) < first:
             return
         place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]
@@ -89,7 +92,7 @@ class Graph:
         return found.operands[0] if is_negative else None
 
     def apply(self, primitive, operands: Iterable[int], dtype, params: dict | None = None) -> int:
-        """The node of an elementwise operation: a constant, a simpler node, one that exists already, or a new one."""
+        """Returns the node of an elementwise operation: a constant, a simpler node, an existing node, or a new one."""
         record = SCALARS[primitive.name]
         if record.same_as is not None:
             return self.apply(record.same_as, operands, dtype)

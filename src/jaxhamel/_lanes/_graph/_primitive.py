@@ -32,7 +32,8 @@ class Primitive:
     - `rule`: (graph, equation, operands…) ↦ the nodes of its results. A `nested` rule also takes, after the equation, the
       function that writes out a program inside the primitive. Without a rule, JAX's definition is written out, if it has
       one (`_own_definition`).
-    - `of_one`: the rule, with the arguments of a nested one, in a program for one lane to which `vmap` has been applied.
+    - `of_one`: the rule in its place in a program for one lane to which `vmap` has been applied (`Graph.alone`); it takes
+      the arguments of a nested rule.
     - `program`: the name of the parameter that holds the called program, if the primitive is a call.
     - `programs`: the programs inside an equation, if they are not among its parameters.
 
@@ -46,14 +47,15 @@ class Primitive:
     - `commutes`: whether its operands may be exchanged.
     - `same_as`: another primitive that always replaces it.
     - `function`, `arguments`: an example of its use in `jax.lax`, from which its usual parameters are read.
-    - `spread`: whether scalar operands have to be broadcast before JAX takes them together with vectors.
+    - `spread`: whether JAX takes scalar operands together with vectors only after they are broadcast.
     - `length`: the number of operations that a processor does for it.
-    - `repeated`: the number of operations by which a recomputation counts; 0 if XLA never computes it again.
+    - `repeated`: the cost, in operations, if XLA computes it once more in another fusion; 0 if XLA never does that.
 
     Where it may run:
 
     - `one_lane`: whether a function of a single trajectory that contains it may be replaced by scalar operations.
-    - `cpu_kernel`: whether a program with loops that contains it may become one CPU kernel, or a condition on the equation.
+    - `cpu_kernel`: whether a program with loops that contains it may become one CPU kernel; or a function of the equation
+      that decides it.
     - `gpu_kernel`: whether there is an instruction for it in a GPU kernel; `on_gpu` is the primitive that replaces it there.
     """
 

@@ -17,8 +17,8 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# The most operations of an unrolled loop; this many compile in about 6 s. The backward pass of one sampling period of the
-# ball with three masses has 11,452; under `jax.vmap` it takes four times as long (docs/feedback.md).
+# The most operations of an unrolled loop; a program of this length compiles in about 6 s. The backward pass of one sampling
+# period of the ball with three masses has 11,452; under `jax.vmap` it takes four times as long (docs/feedback.md).
 LONGEST_LOOP = 20_000
 MOST_TURNS = 1_000
 
@@ -70,7 +70,7 @@ def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *opera
 
 
 class UnknownTurns(Unsupported):
-    """A loop whose number of turns depends on this node."""
+    """A loop cannot be unrolled, since the number of its turns depends on the value of `node`."""
 
     def __init__(self, node: int):
         super().__init__("the primitive `while` whose number of turns is data")
@@ -81,7 +81,10 @@ class UnknownTurns(Unsupported):
 
 
 def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) -> list[Nodes]:
-    """The rule for `lax.cond` and `lax.switch`: the branch `which` if that is known; otherwise all, and a selection."""
+    """The rule for `lax.cond` and `lax.switch`: writes out the branch `which`.
+
+    If `which` is not known, all branches are written out, and their results are selected by it.
+    """
     branches, known = equation.params["branches"], graph.value(int(which))
     if known is not None:
         return interpret(graph, _closed(branches[int(known)]), list(operands))
@@ -141,10 +144,10 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
 
 
 def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
-    """The index of the first operand in the carry of a scan, and that of the first scanned operand.
+    """Two indices into the operands of a scan: of the first one in the carry, and of the first scanned one.
 
-    Both follow from the shapes: scanned operands and stacked results have one axis more in the loop than in its body. (The
-    parameters of the primitive that say it have other names in other versions of JAX.)
+    They follow from the shapes: scanned operands and stacked results have one axis more outside the loop than in its body.
+    (The primitive's parameters with these indices have different names in different versions of JAX.)
     """
 
     def pairs(outer, inner):

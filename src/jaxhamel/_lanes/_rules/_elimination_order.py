@@ -11,10 +11,10 @@ import numpy as np
 
 
 def elimination_order(zero: np.ndarray) -> list[int]:
-    """The order of the rows or that of minimum degree, whichever takes fewer operations.
+    """The natural order 0, 1, …, n − 1 of the unknowns, or that of minimum degree if it takes fewer operations.
 
-    **Arguments:** `zero`, `(n, n)`: whether an entry of the lower triangle is known to be zero. With a zero on the diagonal
-    the order is that of the rows: another pivot may be zero.
+    **Arguments:** `zero`, `(n, n)`: whether an entry of the lower triangle is known to be zero. With a known zero on the
+    diagonal the natural order is kept: in another order a pivot might be zero.
     """
     natural = list(range(len(zero)))
     if not np.any(np.tril(zero)) or np.any(np.diag(zero)):

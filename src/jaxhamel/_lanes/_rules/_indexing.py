@@ -19,8 +19,8 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._kernel_conditions import writes_one_window
 
 # A gather over at most this many positions becomes a chain of `select`s, which stays in the loop over the lanes. A table
-# look-up leaves that loop and takes all its dependencies along: a matrix exponential, whose LU permutes rows, then compiled
-# for minutes. A `dynamic_slice` (of a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of
+# look-up leaves that loop, with all that it depends on: a matrix exponential, whose LU permutes rows, then took minutes to
+# compile. A `dynamic_slice` (of a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of
 # keeping the table in registers.
 MOST_COMPARED = 8
 
@@ -90,7 +90,7 @@ def _clamped_start(graph: Graph, start: int, last: int) -> int:
 def dynamic_update_slice(
     graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
 ) -> list[Nodes]:
-    """The rule that replaces a window at a computed position: each entry is compared with the positions that cover it."""
+    """The rule that replaces a window at a computed position: the new entries are selected wherever the window lies."""
     dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
     for axis, start in enumerate(starts):
         if update.shape[axis] < x.shape[axis]:

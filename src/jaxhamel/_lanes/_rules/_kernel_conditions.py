@@ -1,4 +1,4 @@
-"""The sizes at which XLA's CPU compiler calls a library, which a kernel of a whole loop cannot do.
+"""Conditions under which XLA's CPU compiler calls no library for an operation: a kernel of a whole loop cannot call one.
 
 Each condition takes an equation and says whether a kernel may contain it.
 """
@@ -6,7 +6,7 @@ Each condition takes an equation and says whether a kernel may contain it.
 import math
 from typing import Any
 
-# The most numbers in a sum: XLA calls a library for 4,096 of them.
+# The most numbers in a sum; for 4,096 of them XLA calls a library.
 LONGEST_SUM = 1024
 # The most numbers of a matrix in its product with a vector (tested up to 10,000, jaxlib 0.10.2).
 LONGEST_PRODUCT = 4096

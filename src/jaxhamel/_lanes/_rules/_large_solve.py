@@ -1,9 +1,9 @@
-"""Symmetric linear equations too large to be written out, as a loop over the rows of one matrix:
+"""Solves symmetric linear equations that are too large to be written out, by a loop over the rows of one matrix:
 
     M = Uᵀ D⁻¹ U ,     U_i = M_i − Σ_k<i (U_ki / D_k) U_k ,     D_i = U_ii .
 
-b is stored as one more column of M and is eliminated with it; x follows from the last row to the first. The loop is in one
-kernel with the operations around it, whereas LAPACK cannot be called in a kernel. Timings:
+b is stored as one more column of M and is eliminated with it; x follows from the last row to the first. The loop can be part
+of one kernel with the operations around it; LAPACK cannot, since a kernel calls no library. Timings:
 docs/performance.md#large-solutions.
 """
 
@@ -18,7 +18,7 @@ from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
-# Rows are filled up with zeros to a multiple of this length, that of a processor's vectors.
+# Rows are padded with zeros to a multiple of this length, that of a processor's vectors.
 _WIDTH = 8
 
 
@@ -37,7 +37,7 @@ def solution(
 def _augmented_matrix(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n m"]:
     """One matrix with the upper triangle of M and the columns b.
 
-    They are written into it one after the other: of a stack XLA would select each entry.
+    The columns are written into it one after the other: from a stack of columns, XLA would select entry by entry.
     """
     n = len(rows)
     width = -(-(n + len(columns)) // _WIDTH) * _WIDTH
@@ -48,7 +48,7 @@ def _augmented_matrix(rows: Sequence[Array], columns: Sequence[Array]) -> Float[
 
 
 def _triangular_form(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    """Eliminates below the diagonal: the upper triangle U of M, and the columns b after the same steps."""
+    """Eliminates below the diagonal; returns U in the first n columns, and the columns b after the same steps."""
     n, width = matrix.shape
     start = jnp.zeros_like(matrix), jnp.zeros(n, matrix.dtype)
     places, at_once = jnp.arange(width), max(1, LONGEST_PRODUCT // width)
@@ -57,7 +57,7 @@ def _triangular_form(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
         upper, inverse_diagonal = found
         weights = lax.dynamic_index_in_dim(upper, i, 1, False) * inverse_diagonal
         row = lax.dynamic_index_in_dim(matrix, i, 0, False)
-        for k in range(0, n, at_once):  # a longer product would be a call of a library
+        for k in range(0, n, at_once):  # for a longer product XLA would call a library
             row = row - weights[k : k + at_once] @ upper[k : k + at_once]
         row = jnp.where(places >= i, row, 0)
         pivot = lax.dynamic_index_in_dim(row, i, 0, False)
@@ -84,7 +84,7 @@ def _substituted(upper: Float[Array, "n m"], column: int) -> Float[Array, " n"]:
 
 
 def solutions(operands: Sequence[Array], axes: Sequence[int | None], size: int, rows: int) -> list:
-    """`solution` in `size` lanes, one after the other in one kernel.
+    """Computes `solution` in `size` lanes, one after the other in one kernel; each result has shape `(size, n)`.
 
     **Arguments:** `operands`: the rows of M, then the columns b; `axes`: 0 for operands with an axis of lanes, None for
     shared ones; `rows`: the number of rows.

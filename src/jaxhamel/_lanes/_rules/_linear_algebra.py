@@ -1,4 +1,4 @@
-"""Factors of small matrices, and the solution of triangular systems, written out entry by entry."""
+"""Rules that write out factorisations of small matrices and solutions of linear equations, entry by entry."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,8 +19,9 @@ from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 
 # The most rows of a matrix that is written out; row exchanges take n³ selections.
 MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8}
-# The most operations of a symmetric solution that is written out (20 rows without zeros take 3,650, 32 rows 13,456), and of
-# one in a fusion over the lanes, where the operations ahead of it count, too (docs/performance.md#large-solutions).
+# The most operations of a symmetric solution that is written out (20 rows without zeros take 3,650, 32 rows 13,456). The
+# second limit holds in a fusion over the lanes, whose length also includes the operations that compute the matrix
+# (docs/performance.md#large-solutions).
 LONGEST_SOLUTION, LONGEST_IN_FUSION = 3_700, 14_000
 
 
@@ -103,7 +104,7 @@ def triangular_solve(graph: Graph, equation, a: Nodes, b: Nodes) -> list[Nodes]:
         a, b = a.T, b.T
     if params["transpose_a"]:
         a = a.T
-    # A is transposed by `transpose_a` or for X op(A) = B, not by both
+    # here `a` is A transposed once, by `transpose_a` or for X op(A) = B: the lower triangle has become the upper one
     turned = bool(params["transpose_a"]) == bool(params["left_side"])
     lower = params["lower"] != turned
     found = _substituted(_Entries(graph, dtype), a, b, lower, params["unit_diagonal"])
@@ -149,7 +150,7 @@ def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
 
 
 def _longest(graph: Graph, matrix: Nodes) -> int:
-    """How many operations a solution with this matrix may have, to be written out as scalars."""
+    """The most operations that a solution with this matrix may take if it is to be written out as scalars."""
     if not graph.fused:
         return LONGEST_SOLUTION
     room = LONGEST_FUSION - len(graph.needed(matrix.ravel().tolist()))
@@ -157,7 +158,7 @@ def _longest(graph: Graph, matrix: Nodes) -> int:
 
 
 def _in_a_loop(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:
-    """The solution as a block of the graph, which is computed by a loop over the rows of M's lower triangle.
+    """Adds the solution to the graph as a block, which a loop over the rows of M computes; returns its nodes.
 
     **Raises:** `TooLarge` if the graph takes no blocks.
     """
@@ -191,7 +192,7 @@ class _Numbers:
 
 
 def _ldl(of: _Numbers, matrix: list[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """The rows of L, without its unit diagonal, and 1/D."""
+    """Factorises a symmetric matrix as L D Lᵀ; returns the rows of L, without its unit diagonal, and 1/D."""
     lower: list[list[int]] = []
     inverse_diagonal: list[int] = []
     for i, entries in enumerate(matrix):
@@ -255,7 +256,7 @@ def _first_largest(graph: Graph, column: Nodes, dtype) -> list[int]:
 
 
 def _array_program(equation) -> list[Any]:
-    """The program on arrays by which a symmetric solve runs outside lanes."""
+    """The jaxpr, in a list, by which a symmetric solve runs outside lanes."""
     run = partial(equation.primitive.impl, **equation.params)
     return [jax.make_jaxpr(run)(*(v.aval for v in equation.invars)).jaxpr]
 

@@ -79,7 +79,7 @@ MOVES: dict[str, Primitive] = {
     "unstack": _move(_unstack),
     "split": _move(_split),
     "optimization_barrier": _move(lambda *xs, **_: list(xs)),
-    "reshard": _move(lambda x, **_: x, cpu_kernel=False),  # of `jax.vmap` inside `jax.shard_map`
+    "reshard": _move(lambda x, **_: x, cpu_kernel=False),  # from `jax.vmap` inside `jax.shard_map`
 }
 
 
@@ -87,7 +87,7 @@ MOVES: dict[str, Primitive] = {
 
 
 def _combined_in_order(graph: Graph, primitive, rows: Nodes, dtype) -> Nodes:
-    """Combines the rows of an array in order; gives one node for each column."""
+    """Combines the rows of an array in order by a binary primitive; returns one node for each column."""
 
     def combine(x, y):
         return graph.apply(primitive, (x, y), dtype)

@@ -21,7 +21,10 @@ from jaxhamel._lanes._rules._order import ORDER
 
 
 def _of_own_derivative(equation) -> list[Any]:
-    """The program of the function with a derivative rule; traced under `jit`, so that the compilation finds it traced."""
+    """The program of a function with a derivative rule of its own.
+
+    It is traced under `jit`, which keeps the trace, so that compilation does not trace the function again.
+    """
     return _program(jax.jit(equation.params["function"]), *_given(equation))
 
 
@@ -32,7 +35,10 @@ def _of_linear_map(equation) -> list[Any]:
 
 
 def _program(jitted: Callable, *given) -> list[Any]:
-    """The jaxpr of a function, traced inside a lambda: JAX prints a callable that has no name, here with all its jaxprs."""
+    """The jaxpr of a function, in a list. It is traced inside a lambda, whose name JAX writes into its debug information.
+
+    Of a callable without a name JAX would write the text instead, with all jaxprs in it.
+    """
     return [jax.make_jaxpr(lambda *values: jitted(*values))(*given).jaxpr]
 
 
@@ -41,12 +47,12 @@ def _given(equation) -> list[Any]:
 
 
 def _sets_one_place(equation) -> bool:
-    """Whether equinox's `maybe_set` sets a single place."""
+    """Whether equinox' `maybe_set` writes a single entry."""
     return all(math.prod(v.aval.shape) == 1 for v in equation.invars[3:])
 
 
 def _is_taken_under_vmap(equation) -> bool:
-    """Whether equinox' `vprim`, which stands for another primitive under `vmap`, stands for one that a kernel can take."""
+    """Whether a kernel can take the primitive that equinox' `vprim` contains; `vprim` is the batched form of another one."""
     params = equation.params
     name, axes = params["prim"].name, params["__batch_axes"]
     return name in _EQUINOX or (name == "maybe_set" and all(axis is None for axis in axes[3:]))

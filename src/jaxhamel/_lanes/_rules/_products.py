@@ -1,4 +1,4 @@
-"""The rule for products of matrices, most of which become sums of products of scalars.
+"""The rule for products of matrices: most of them become sums of products of scalars.
 
 A product with many numbers that all lanes share, such as a dense layer of a neural network, is a block (`_blocks`): one
 product of a matrix with the columns of all lanes. Timings: docs/performance.md#networks-in-lanes.
@@ -43,7 +43,10 @@ def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
 
 
 def _kept(graph: Graph, *matrices: Nodes) -> list[np.ndarray]:
-    """For each matrix, which entries are not known to be zero; all, if a known number is infinite or NaN."""
+    """For each matrix a mask of the entries that are not known to be zero.
+
+    If a known number is infinite or NaN, all entries are kept, since 0·∞ is NaN.
+    """
     numbers = [[graph.numbers.get(i) for i in x.ravel().tolist()] for x in matrices]
     known = [x for each in numbers for x in each if x is not None]
     finite = bool(np.all(np.isfinite(known)))
@@ -74,13 +77,13 @@ def _inner(graph: Graph, row: Nodes, column: Nodes, zero: int, dtype) -> int:
 
 
 def _stays(graph: Graph) -> bool:
-    """Whether large products stay products of matrices in this graph; records in the graph that it has one."""
+    """Records in the graph that it has a large product; returns whether such products become blocks in this graph."""
     graph.large_products = True
     return graph.products_stay
 
 
 def _is_large(graph: Graph, shared: Nodes, own: Nodes) -> bool:
-    """Whether `shared` has many numbers, each the same in all lanes, while most numbers of `own` differ among the lanes."""
+    """Whether `shared` has many numbers, all of them lane-independent inputs or constants, and most numbers of `own` vary."""
     if shared.size < LEAST_WEIGHTS:
         return False
     numbers = [graph.nodes[i] for i in shared.ravel().tolist()]
@@ -115,5 +118,5 @@ def _products(operands: Sequence[Array], axes: Sequence[int | None], size: int) 
     columns = columns.reshape(batch, summed, free * size)
     found = jnp.matmul(
         shared, columns, precision="highest"
-    )  # as sums of products in lanes: a GPU's default has 10 bits
+    )  # as precise as the sums of products in lanes; by default a GPU multiplies with 10 bits
     return [found.reshape(batch, -1, free, size)]

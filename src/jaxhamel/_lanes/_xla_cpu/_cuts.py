@@ -10,12 +10,12 @@ from jax import lax
 from jaxhamel._lanes._graph._elementwise import scalar
 from jaxhamel._lanes._graph._graph import Graph
 
-# A value that is used more than once is kept if recomputing it takes more operations than this.
+# A value that is used more than once is stored if recomputing it takes more operations than this.
 CUT_ABOVE = 30
 
 
 def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) -> set[int]:
-    """The nodes to keep: in double precision, different in each lane, used at least twice, and costly to recompute."""
+    """The nodes to store: in double precision, different in each lane, used at least twice, and costly to recompute."""
     needed = graph.needed(outputs)
     uses = Counter(outputs)
     for i in needed:

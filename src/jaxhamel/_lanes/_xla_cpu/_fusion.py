@@ -3,8 +3,8 @@
 In the function of a `reduce_window` XLA gives each operation a buffer of its own, and sets up all of them in every call of
 the compiled program, although no kernel uses them: 0.1 µs for each operation, a third of the motion of six links. The
 operations of a fusion have no buffers. XLA forms fusions itself, but computes shared values again in each of them; the
-operation `mhlo.fusion` prescribes a single fusion. It is not part of JAX's documented interface, and outside of a kernel XLA
-ends the process at it. So it is used only inside of kernels, with the jaxlib and the operations that were tested.
+operation `mhlo.fusion` prescribes a single fusion. It is not part of JAX's documented interface, and XLA ends the process if
+it meets one outside of a kernel. So it is used only inside of kernels, with the jaxlib and the operations that were tested.
 Timings: docs/performance.md#fusions.
 """
 

@@ -24,8 +24,8 @@ T = TypeVar("T")
 # (docs/performance.md#vector-width).
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
-# For programs whose compilation takes longer than their runs (docs/performance.md#command-line): `QUICK` for programs that
-# run once, `FEW_RUNS` for some thirty runs, `LESS` for some hundred.
+# Options for programs whose compilation takes longer than their runs (docs/performance.md#command-line): `QUICK` for
+# programs that run once, `FEW_RUNS` for those that run some thirty times, `LESS` for those that run some hundred times.
 QUICK = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,

@@ -3,8 +3,8 @@
 The function of a `reduce_window` (`_one_loop`) is one loop of up to some 3,700 operations; a longer one is cut into
 several, which pass vectors to each other. An `mhlo.fusion` of 25,000 operations stays one loop, and compiles in a tenth of
 the time. XLA's newer code generator ends the process at such a fusion (of several results only the tuple has a layout,
-jaxlib 0.10.2). So only programs for the older one have fusions (`_in_fusions`); in any other program the same primitive is
-lowered to the loops of `_one_loop`.
+jaxlib 0.10.2). So only programs that the older generator compiles have fusions (`_in_fusions`); in any other program the
+same primitive is lowered to the loops of `_one_loop`.
 Timings: docs/performance.md#fusions-of-ensembles.
 """
 
@@ -43,8 +43,8 @@ def fused_loop(
         entries = [x.reshape(size) if np.ndim(x) else jnp.broadcast_to(x, (size,)) for x in given]
         return [*(jnp.broadcast_to(x, (size,)) for x in function(*entries)), *_uses(entries)]
 
-    # A change of shape inside keeps XLA from writing a result over an argument, which LLVM could not tell from a
-    # dependence between lanes.
+    # The change of shape keeps XLA from writing a result into the memory of an argument: LLVM could not tell that from a
+    # dependence between lanes, and would not vectorise.
     columns = [jnp.reshape(x, (size, 1)) if np.ndim(x) else jnp.asarray(x) for x in values]
     program = flat_program(of_all, columns)
     if program is None:
@@ -53,9 +53,9 @@ def fused_loop(
 
 
 def _uses(values: list) -> list:
-    """A list of one more result, which depends on all values, so that XLA removes no argument of the fusion.
+    """A list with one more result, which depends on all values, so that XLA removes no argument of the fusion.
 
-    The list is empty if all values are of floating point: XLA does not simplify their expressions, so that each is used.
+    The list is empty if all values are of floating point: XLA keeps them, since it does not simplify their expressions.
     """
     if all(jnp.issubdtype(x.dtype, jnp.floating) for x in values):
         return []

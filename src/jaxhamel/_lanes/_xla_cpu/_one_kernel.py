@@ -33,7 +33,7 @@ def as_one_kernel(
 ) -> Callable[..., tuple]:
     """Compiles `function` of arrays as one kernel; a function without a floating-point result stays unchanged.
 
-    `shapes`: those of the results, where they are known. Otherwise the function is traced once more to find them.
+    `shapes`: shapes and dtypes of the results, if they are known. Otherwise the function is traced once more to find them.
 
     XLA ends the process at a marked call with an unused argument, and its own passes create such calls: they remove unused
     results with their dependencies, and replace constant arguments by their values. So one entry of each argument is made
@@ -77,7 +77,10 @@ def _of_each(values, dtype) -> list:
 
 
 def _groups(shapes: Sequence[Any]) -> list[list[int]]:
-    """Groups the results that form one vector: those of one dtype with at most `SHORT` bytes in all."""
+    """Divides the results into groups that form one vector each: of one dtype, with at most `SHORT` bytes in all.
+
+    A result that is longer is a group of its own. The first group is of floating point.
+    """
     groups: dict[Any, list[list[int]]] = {}
     room: dict[Any, int] = {}
     for i, x in enumerate(shapes):
@@ -92,7 +95,7 @@ def _groups(shapes: Sequence[Any]) -> list[list[int]]:
 
 
 def _joined_results(results, groups: list[list[int]], used) -> list:
-    """Joins the results of each group into one vector; one entry of each value in `used` follows those of the first."""
+    """Joins the results of each group into one vector; one entry of each array in `used` is appended to the first vector."""
     flat = [[jnp.ravel(results[i]) for i in group] for group in groups]
     flat[0] += _of_each(used, results[groups[0][0]].dtype)
     return [jnp.concatenate(each) for each in flat]

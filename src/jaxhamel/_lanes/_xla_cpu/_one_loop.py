@@ -62,7 +62,7 @@ _MOST_SHARED = 40
 
 
 def _few_shared(graph, needed: list[int]) -> list[int]:
-    """The lane-independent values that the lanes read, or an empty list if there are more than `_MOST_SHARED`."""
+    """The computed lane-independent values that the lanes read; an empty list if there are more than `_MOST_SHARED`."""
     operands = {j for i in needed if graph.nodes[i].batched for j in graph.nodes[i].operands}
     computed = [
         j for j in operands if not graph.nodes[j].batched and graph.nodes[j].primitive is not None
@@ -71,7 +71,7 @@ def _few_shared(graph, needed: list[int]) -> list[int]:
 
 
 def _vectors(graph, parts: Split) -> int:
-    """The number of vectors that the loop reads or writes; each scalar argument takes one, too."""
+    """The number of vectors of the loop; each of its scalar arguments takes one, too."""
     own = sum(graph.nodes[i].batched for i in parts.given)
     return max(own, len(parts.given) - own, len(parts.results))
 
@@ -106,9 +106,9 @@ def run_in_one_loop(
     """Computes the results, (size,) vectors, from the given vectors and scalars.
 
     A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
-    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). A kernel for a few
-    lanes is not vectorised; it may be of any length, but its number of results is limited. `inside`: whether the program is
-    part of such a kernel, in which its operations form one fusion.
+    that it reads, since each scalar passed to a loop costs a vector (docs/performance.md#pieces). A kernel for a few lanes
+    is not vectorised; it may be of any length, but its numbers of arguments and results are limited. `inside`: whether the
+    program is part of such a kernel, where its operations form one fusion.
     """
     if in_fusions() and size > SMALL_BATCH and jax.device_count() == 1:
         found = _in_fusions(graph, parts, values, size)
@@ -162,7 +162,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
         compute(graph, parts.inside, found)
         return [found[i] for i in parts.results]
 
-    # Changes of shape inside keep XLA from taking the fusion for an elementwise operation, whose shape it may change.
+    # XLA may change the shape of an elementwise operation; the changes of shape inside the fusion keep it from that.
     def of_all(*given):
         entries = [
             jnp.reshape(x, shape) if np.ndim(x) else jnp.broadcast_to(x, shape) for x in given
@@ -198,7 +198,7 @@ def _run_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[in
         return np.zeros((), slot.dtype)
 
     initial = tuple(zero(s) if s.shared is None else values[s.shared] for s in slots)
-    # a slot without an input reads an existing vector: XLA would write zeros anew in each iteration of an outer loop
+    # a slot without an input reads an existing vector: a vector of zeros would be written anew in each turn of an outer loop
     some = {graph.nodes[i].dtype: values[i] for i in own}
 
     def spare(dtype):
@@ -248,14 +248,17 @@ def _in_blocks(window: Callable, operands: list, wanted: list[int], block: int) 
 
 
 def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:
-    """Adds as many slots, filled with zeros, as XLA needs to divide the loop between two threads."""
+    """Adds slots without values until the loop has so many vectors that XLA divides it between two threads."""
     columns = [s.dtype for s in slots] + [s.dtype for s in slots if s.own is not None]
     more = spare_vectors(columns, total(graph, inside), size)
     return slots + [_Slot(dtype, None, None, None) for dtype in more]
 
 
 class _Slot(NamedTuple):
-    """One position in the initial values, operands and results of the reduction, which must agree in dtype."""
+    """One position in the lists of initial values, operands and results of the reduction, which have one dtype there.
+
+    `shared`, `own` and `result` are the nodes of these three; None: there is none at this position.
+    """
 
     dtype: np.dtype
     shared: int | None
@@ -283,14 +286,17 @@ def _present(slots, kind: str, values):
 
 
 def one_loop_works() -> bool:
-    """Whether this XLA evaluates a window of one element as a function of that element and the initial values."""
+    """Whether this XLA evaluates the function of a window of one element correctly.
+
+    Its arguments must be that element and the initial values.
+    """
     return not is_described() and _tried()[0]
 
 
 def one_kernel_works() -> bool:
-    """Whether this XLA compiles a call that is marked as small, with a window inside, correctly.
+    """Whether this XLA compiles a call that is marked as small correctly, with a window inside.
 
-    False with several devices: XLA may partition the call among them, and then fails to communicate between the parts.
+    It is False with several devices: XLA may partition the call among them, and the parts then cannot communicate.
     """
     return not is_described() and jax.device_count() == 1 and _tried()[1]
 
@@ -320,9 +326,9 @@ def _tried() -> list[bool]:
 
 
 def _windows_work(*transforms: Callable[[Callable], Callable]) -> list[bool]:
-    """Tests for each transform whether a window under it evaluates its function correctly.
+    """Whether a window evaluates its function correctly, one answer for each transform of the program around it.
 
-    All are tested in one program, since a program takes 40 ms to compile.
+    All transforms are tested in one program, since a program takes 40 ms to compile.
     """
 
     def body(a, b):

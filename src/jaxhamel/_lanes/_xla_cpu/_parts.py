@@ -33,7 +33,7 @@ def length(node) -> int:
 
 
 def compute_in_parts(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> None:
-    """Computes `nodes` and adds their values to `values`; of a nested part only those of the nodes `wanted`."""
+    """Computes `nodes` and adds their values to `values`; from a nested part it adds only those of the nodes `wanted`."""
     first, rest = _divided(graph, nodes)
     compute(graph, first, values)
     if rest:
@@ -49,7 +49,7 @@ def _divided(graph, nodes: list[int]) -> tuple[list[int], list[int]]:
 def _computed_inside(
     graph, nodes: list[int], wanted: list[int], values: dict[int, Any]
 ) -> dict[int, Any]:
-    """Computes the remaining nodes in a nested computation, whose inputs are the initial values of the window."""
+    """The values of those `nodes` that are `wanted`, computed in a nested window, whose initial values are their inputs."""
     own = set(nodes)
     needed = {j for i in nodes for j in graph.nodes[i].operands} - own
     given = [i for i in sorted(needed) if graph.nodes[i].value is None]
@@ -61,9 +61,10 @@ def _computed_inside(
         pairs = zip(slots, element, strict=True)
         return tuple(x if result is None else found[result] for (_, _, result), x in pairs)
 
-    # Inputs are passed as initial values only: XLA computes a window's elements once more inside its loop, so twice as
-    # often with each part. Parts are nested, so that each takes many values but returns few: with parts side by side, each
-    # with hundreds of results, a step of 6,800 operations did not compile in 45 s.
+    # Inputs are passed as initial values only: XLA computes a window's elements once more inside its loop, so that with
+    # each nested part they would be computed twice as often. Parts are nested, not side by side, so that each takes many
+    # values but returns few: with parts side by side, each with hundreds of results, a step of 6,800 operations did not
+    # compile in 45 s.
     initial = tuple(np.zeros((), kind) if i is None else values[i] for kind, i, _ in slots)
     zeros = {kind: jnp.zeros(1, kind) for kind, _, _ in slots}
     elements = tuple(zeros[kind] for kind, _, _ in slots)
@@ -73,7 +74,7 @@ def _computed_inside(
 
 
 def _slots(graph, given: list[int], results: list[int]) -> list[tuple[np.dtype, Any, Any]]:
-    """(dtype, input, result) of each position; None for a missing input or result."""
+    """(dtype, node of the input, node of the result) for each position of the window; None where there is no such node."""
     kinds = sorted({graph.nodes[i].dtype for i in (*given, *results)}, key=str)
 
     def of(kind, nodes):

@@ -83,7 +83,7 @@ def _too_many(graph, found: list[Split]) -> bool:
 
 
 def vectors(graph, found: list[Split]) -> list[tuple[int, int]]:
-    """How many vectors each loop reads and how many it writes; these are at least as many, one for each vector it reads."""
+    """(vectors read, vectors written) of each loop; XLA's loop writes at least as many vectors as it reads."""
     results = {i for piece in found for i in piece.results}
     read = [sum(graph.nodes[i].batched or i in results for i in p.given) for p in found]
     return [(n, max(n, len(p.results))) for n, p in zip(read, found, strict=True)]
@@ -109,7 +109,7 @@ def _pieces(graph, parts: Split, order: list[int], shared_again: bool) -> list[S
 
 
 def _needs(graph, inside: list[int]) -> dict[int, list[int]]:
-    """For each lane-independent node in the loop, those of its operands that are computed in the loop as well."""
+    """For each lane-independent node of `inside`, its operands that are lane-independent nodes of `inside` as well."""
     shared = [i for i in inside if not graph.nodes[i].batched]
     known = set(shared)
     return {i: [j for j in graph.nodes[i].operands if j in known] for i in shared}
@@ -128,7 +128,7 @@ def _with_shared(graph, node: int, needs: dict[int, list[int]], known: set[int])
 
 
 def _costs(graph, order: list[int], needs) -> list[int]:
-    """The costs of the first 1, 2, 3, … nodes, including their lane-independent dependencies, until they exceed a piece."""
+    """The costs of the first 1, 2, 3, … nodes with their lane-independent dependencies, up to the first above the limit."""
     known: set[int] = set()
     costs, cost = [], 0
     for i in order:
@@ -140,7 +140,7 @@ def _costs(graph, order: list[int], needs) -> list[int]:
 
 
 def _best_cut(crossing, cost, few, low: int, high: int) -> int:
-    """The number of nodes in the next loop: at most `high`, at least `low` unless that would take too many vectors."""
+    """The number of nodes in the next loop: above `low`, unless that takes too many vectors, and at most `high`."""
     low = min(low, high - 1)
     if few.any():
         low = min(low, int(np.flatnonzero(few)[-1]))

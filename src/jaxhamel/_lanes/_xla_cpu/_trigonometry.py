@@ -29,7 +29,7 @@ from jaxtyping import Array
 
 
 class _SineNumbers(NamedTuple):
-    # π/2 in pieces; all but the last have so few digits that n times the piece is exact
+    # π/2 as a sum; all terms but the last have few digits, so that n times the term is exact
     half_pi: tuple[float, ...]
     sine: tuple[float, ...]  # p
     cosine: tuple[float, ...]  # q

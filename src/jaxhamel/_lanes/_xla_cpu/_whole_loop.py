@@ -79,7 +79,10 @@ def _abstract(*values, program, few, most, fuse_turns):
 
 
 def _compiled(*values, program, few, most, fuse_turns):
-    """The program that is compiled, as one kernel if possible: decided at lowering, when the size of a `vmap` is known."""
+    """The function that is lowered: one kernel if possible, otherwise the program unchanged.
+
+    This is decided at lowering, because the size of a `vmap` is known only then.
+    """
     function = jaxpr_as_fun(program)
     possible = few and program.out_avals and one_kernel_works() and _loops_work()
     if not possible or not fits(program.jaxpr, most):
@@ -122,7 +125,7 @@ def _jvp(primals, tangents, *, program, few, most, fuse_turns):
     del few, most, fuse_turns
     moving = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
 
-    def of_moving(*values):  # of inputs with tangents only: a `linear_map` inside counts them
+    def of_moving(*values):  # only inputs with tangents, since a `linear_map` inside counts them
         filled = dict(enumerate(primals)) | dict(zip(moving, values, strict=True))
         return jaxpr_as_fun(program)(*filled.values())
 
@@ -135,7 +138,7 @@ def _batch(values, axes, *, program, few, most, fuse_turns):
 
     def one(
         *x,
-    ):  # JAX prints a function that has no name, here with the whole program
+    ):  # named, since JAX would write a function without a name, and the whole program with it, into its debug information
         return jaxpr_as_fun(program)(*x)
 
     many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
@@ -149,7 +152,7 @@ _whole_loop_p = own_primitive(
 
 
 def fits(jaxpr, most: int = MOST_OPERATIONS) -> bool:
-    """Whether all operations of a program, nested ones included, may be in a kernel and are at most `most`."""
+    """Whether a program has at most `most` operations, those of nested programs included, and a kernel may contain each."""
     first = list(islice(_operations(jaxpr), most + 1))
     return len(first) <= most and all(map(_is_taken, first))
 
