@@ -1,7 +1,7 @@
 """Checks of the arguments that a user passes. A message names the argument, its value, the accepted values and the remedy.
 
-Values are checked where they are concrete, at the boundary of the package (construction, the call of `simulate`), never
-inside a right-hand side, where one check of a value costs a factor of three in time.
+Values are checked at the boundary of the package (when an object is built, when `simulate` is called), where they are known.
+They are not checked inside a right-hand side, which a single check makes three times as slow.
 """
 
 from jaxhamel._checks._arguments import check_budget as check_budget

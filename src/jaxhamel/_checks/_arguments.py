@@ -27,7 +27,7 @@ def check_kind(name: str, value, kind: type, next_step: str) -> None:
 
 
 def each_of(name: str, given, kind: type) -> tuple:
-    """The entries of a list or tuple as a tuple; each must be an object of the class."""
+    """Checks that `given` is a list or tuple of objects of the class, and returns these as a tuple."""
     if isinstance(given, kind):
         raise TypeError(
             f"`{name}` is one {type(given).__name__}; give it in a list, even where it is the only one."
@@ -55,7 +55,7 @@ EXAMPLES = {
 
 
 def is_least_squares(solver) -> bool:
-    """Whether the solver is one of optimistix (and not an optimiser of optax)."""
+    """Whether the solver has the methods of one of optimistix; an optimiser of optax does not have them."""
     return hasattr(solver, "step") and hasattr(solver, "terminate")
 
 
@@ -97,7 +97,10 @@ def check_random_key(name: str, key) -> None:
 
 
 def check_start(name: str, start, shape: tuple, what: str) -> None:
-    """Checks that the start of a search is concrete and finite and has this shape; `what`: the sentence on its shape."""
+    """Checks that the start of a search is concrete and finite and has this shape.
+
+    `what`: the sentence that the message adds on the shape.
+    """
     check_arrays(**{name: start})
     check_outside(name, start)
     check_shape(name, np.asarray(start), shape, what)
@@ -139,7 +142,7 @@ def callable_with(function: Callable[..., Any], count: int) -> bool:
 
 
 def check_budget(max_iterations, max_seconds) -> None:
-    """Checks the limits of a search: a number of iterations, and seconds (0: only the start is evaluated)."""
+    """Checks the limits of a search: a whole number of iterations, and seconds, 0 or more."""
     check_count("max_iterations", max_iterations)
     check_seconds(max_seconds)
 
@@ -153,13 +156,13 @@ def check_seconds(max_seconds) -> None:
         or not max_seconds >= 0
     ):
         raise ValueError(
-            f"`max_seconds` is {described(max_seconds)}; it must be a number of seconds, 0 or more; 0 looks at the start "
-            "alone."
+            f"`max_seconds` is {described(max_seconds)}; it must be a number of seconds, 0 or more; with 0 only the start "
+            "is evaluated."
         )
 
 
 def check_count(name: str, value, least: int = 1, most: int = 2**63 - 1) -> None:
-    """Checks that the number is whole, at least `least` and at most `most`."""
+    """Checks that the number is a whole one from `least` to `most`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         limits = f"{least} or more" if most >= 2**63 - 1 else f"from {least} to {most}"

@@ -8,7 +8,7 @@ from jaxhamel._checks._values import type_of
 
 
 def wrong_axes(in_axes, given) -> ValueError:
-    """The error for an `in_axes` that is no pytree prefix of the arguments; `given`: the arguments by their names."""
+    """The error for an `in_axes` that is not a pytree prefix of the arguments; `given`: the arguments by name."""
     if not isinstance(in_axes, tuple):
         return ValueError(
             f"`in_axes` is {_short_text(in_axes)}; {_accepted_axes(given)}, in a tuple. {_WHICH}"
@@ -45,7 +45,7 @@ def _accepted_axes(given) -> str:
 
 
 def check_batch(given, axes) -> int:
-    """Checks that all mapped axes have the same length, and returns it; `axes` has one entry for each leaf."""
+    """Checks that all mapped axes have one length, and returns it; `axes` has one entry for each leaf of `given`."""
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tuple(given.values()))]
     pairs = enumerate(zip(axes, shapes, strict=True))
     mapped = {i: pair for i, pair in pairs if pair[0] is not None}
@@ -85,7 +85,7 @@ def _no_such_axis(axis, shape, name) -> ValueError:
 
 
 def _different(sizes, mapped, names) -> ValueError:
-    """The error for different batch sizes; it names for each size the first leaf with it."""
+    """The error for different batch sizes; for each size it names the first leaf that has it."""
     first = {size: i for i, size in reversed(sizes.items())}
     said = [
         f"`{names[i]}` of shape {mapped[i][1]} has {size} along axis {mapped[i][0]}"

@@ -88,7 +88,10 @@ def check_control_along(ts, control, name: str = "control") -> Any:
 
 
 def _of_one_time(name: str, control, t, error: Exception) -> Exception:
-    """The error to raise for a control that fails under `vmap`: that of a call at the single time t, if it fails, too."""
+    """The error to raise for a control that has failed under `vmap`.
+
+    If a call at the single time t fails, too, its own error is raised, since it is easier to understand.
+    """
     for leaf in jax.tree.leaves(called(name, control, t)):
         if not hasattr(leaf, "shape") and not isinstance(leaf, int | float):
             return TypeError(

@@ -18,10 +18,10 @@ _OTHER_PACKAGES = [Path(str(spec.origin)).parent for spec in _FOUND]
 
 
 def called(name: str, call: Callable, *arguments) -> Any:
-    """The result of `call(*arguments)`, with a `jax.ShapeDtypeStruct` in place of each array; nothing is computed.
+    """The result of `call(*arguments)`, with a `jax.ShapeDtypeStruct` in place of each array; the call is only traced.
 
     **Raises:** an error of one line, with `name` and the user's line, if the call cannot be traced or if JAX or NumPy raises
-    in it. An error that the user's own code raises is passed on unchanged.
+    an error in it. An error that the user's own code raises is passed on unchanged.
     """
     found, raised = [], []
 
@@ -56,7 +56,10 @@ def looks_at_values(name: str, call: Callable, *arguments) -> bool:
 
 
 def explained(name: str, error: Exception) -> Exception:
-    """The error to raise for `error`: the user's own unchanged, any other one with its cause and the user's line."""
+    """The error to raise in place of `error`: one with its cause and the user's line, or `error` itself.
+
+    `error` itself is returned if the user's own code raised it.
+    """
     for kinds, said in _TRACING:
         if isinstance(error, kinds):
             return TypeError(f"{name} {said}. {place_of(error)}")
@@ -118,7 +121,7 @@ def _raised_in_another_package(error: Exception) -> bool:
 
 
 def place_of(error: Exception) -> str:
-    """The user's line that raised the error, as text; empty if no line of the user's was involved."""
+    """A sentence with the user's line in which the error was raised; empty if no line of the user's was involved."""
     frames = traceback.extract_tb(error.__traceback__)
     others = [_THIS_PACKAGE, *_OTHER_PACKAGES]
     own = [frame for frame in frames if not _is_below(others, frame.filename)]

@@ -6,10 +6,10 @@ from jax.core import Tracer
 
 
 def concrete(value):
-    """The value as a NumPy array, or None if it is not known.
+    """The value as a NumPy array, or None if it is not a known number or array.
 
-    Under jit, vmap or grad leaves are tracers, and while a pytree is rebuilt they may be None or placeholders. Only known
-    values are checked: a user's numbers are known where they enter the package.
+    Under jit, vmap or grad a leaf is a tracer, and while a pytree is rebuilt it may be None or a placeholder. Checks leave
+    these out: a user's numbers are known where they enter the package.
     """
     known = int | float | np.number | np.ndarray | jax.Array
     if isinstance(value, Tracer) or not isinstance(value, known):
@@ -31,25 +31,25 @@ def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str =
 
 
 def same_shape(got: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
-    """Whether two shapes are equal, a string in the wanted one standing for any length."""
+    """Whether two shapes are equal; a string in the wanted shape accepts any length."""
     return len(got) == len(wanted) and all(
         isinstance(want, str) or want == have for want, have in zip(wanted, got, strict=True)
     )
 
 
 def check_real(name: str, value) -> None:
-    """Checks that the value is a real number or an array of those; a function is accepted, since it may return them."""
+    """Checks that the value is a real number, an array of real numbers, or a function, which may return such."""
     if isinstance(value, list | tuple):
         _shape_of_lists(name, value)
     is_function = callable(value) and not isinstance(value, type)
     if not is_function and not is_real(value):
         raise TypeError(
-            f"`{name}` is {described(value)}; it must be a real number, or an array of those, in SI units."
+            f"`{name}` is {described(value)}; it must be a real number or an array of real numbers, in SI units."
         )
 
 
 def is_real(value) -> bool:
-    """Whether a value is a real number, or an array or list of those; tracers and abstract arrays count as arrays."""
+    """Whether a value is a real number, or an array or list of real numbers; tracers and abstract arrays count as arrays."""
     if isinstance(value, jax.Array | np.generic | np.ndarray):
         return getattr(value.dtype, "kind", "") in tuple("biufV")  # V: bfloat16 and similar types
     if isinstance(value, list | tuple):
@@ -141,7 +141,7 @@ def type_of(value) -> str:
 
 
 def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
-    """Checks that the last axes have the given lengths; any axes may precede them."""
+    """Checks that the last axes have the given lengths; any axes may precede them. `what`: a description of the array."""
     got = tuple(np.shape(value))
     if got[-len(axes) :] != axes:
         wanted = ", ".join(str(axis) for axis in axes)
@@ -179,7 +179,7 @@ def check_one_time(name: str, t, next_step: str = "") -> None:
 
 
 def check_velocity(name: str, value) -> None:
-    """Checks that a velocity is one array, not a tuple like a configuration."""
+    """Checks that a velocity is one array; a tuple would be a configuration."""
     if isinstance(value, tuple) and any(np.ndim(part) for part in jax.tree.leaves(value)):
         raise TypeError(
             f"`{name}` is a tuple of {len(value)}; it must be one array, the components of all velocities after one "
@@ -195,7 +195,10 @@ def check_one_array(name: str, value, accepts: str) -> None:
 
 
 def _shape_of_lists(name: str, value) -> tuple:
-    """The shape of the array that nested lists make; raises `ValueError` if entries of one list differ in shape."""
+    """The shape of the array with these nested lists as its rows.
+
+    **Raises:** `ValueError` if the entries of one list differ in shape.
+    """
     if not isinstance(value, list | tuple):
         return np.shape(value)
     shapes = sorted({_shape_of_lists(name, entry) for entry in value})
@@ -227,7 +230,7 @@ def check_not_ragged(name: str, value) -> None:
 
 
 def check_arrays(**named) -> None:
-    """Checks that every leaf can be converted to a real array."""
+    """Checks that every leaf of each argument can be converted to an array of real numbers."""
     for name, value in named.items():
         check_not_ragged(name, value)
         for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):

@@ -1,1 +1,1 @@
-"""The content of functions and objects: how a compiled program is found again for a function written once more."""
+"""The content of functions and objects: a key by which the program compiled for an equal function is found again."""

@@ -1,4 +1,4 @@
-"""Kinds of Python objects: how the content of each is found, and who wrote it."""
+"""Kinds of Python objects: how the content of each kind is found, and whether the user wrote an object."""
 
 import functools
 import sys
@@ -18,7 +18,7 @@ _BY_VALUE = (bool, int, str, bytes, type(None), type(...), jax.ShapeDtypeStruct)
 
 
 def is_users(value: Any) -> bool:
-    """Whether a function or class is written by the user: not here, not in an installed package, not in C."""
+    """Whether a function or class is written by the user: not in this package, in an installed one, or in C."""
     if isinstance(value, type):
         return _is_users_class(value)
     name = getattr(value, "__module__", None) or ""
@@ -36,7 +36,7 @@ def _is_users_class(kind: type) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def is_installed(name: str) -> bool:
-    """Whether a module is of the standard library, an installed package or this one."""
+    """Whether a module belongs to the standard library, to an installed package or to this one."""
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if name.partition(".")[0] == _OURS or (module is not None and name in sys.builtin_module_names):
@@ -44,7 +44,7 @@ def is_installed(name: str) -> bool:
     return file is not None and file.startswith(INSTALLED)
 
 
-HOW: dict[type, str] = {}  # how the content of objects of a class is found
+HOW: dict[type, str] = {}  # the kind of each class: how the content of its objects is found
 _KINDS: tuple[tuple[Any, str], ...] = (  # the first match is used
     (jax.core.Tracer, "tracer"),
     (jax.Array, "same"),
@@ -75,7 +75,7 @@ def how_to_find(value: Any) -> str:
 
 
 def _is_opaque(kind: type) -> bool:
-    """Whether objects of the kind count by identity alone: what they hold (locks, files, loggers) decides nothing."""
+    """Whether the content of an object of this class is its identity: its attributes (locks, files) affect no result."""
     return kind.__module__ != "types" and kind.__module__.partition(".")[0] in _OPAQUE
 
 
@@ -83,7 +83,7 @@ _OPAQUE = (sys.stdlib_module_names - {"argparse", "__main__"}) | {"jax", "jaxlib
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """Global names and attributes that a function's code and the functions within it use."""
+    """The global names and attribute names that a function's code and the functions within it use."""
     inner = (names_in(c) for c in code.co_consts if isinstance(c, types.CodeType))
     return set(code.co_names).union(*inner)
 

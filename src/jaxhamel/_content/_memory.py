@@ -1,4 +1,4 @@
-"""Content of functions and objects that is known while one call runs, so that each is walked over once."""
+"""Remembers the content of functions and objects while one call runs, so that each of them is walked over once."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class KnownContent(NamedTuple):
-    """The content of a value that is alive as long as this is, so that no other gets its `id`."""
+    """The content of `value`, which is kept alive here, so that no other object gets its `id`."""
 
     value: Any
     content: Hashable
@@ -26,8 +26,10 @@ MEMORY = _Memory()
 
 
 def remembered(f: Callable[P, T]) -> Callable[P, T]:
-    """While f runs in this thread, each function and object among arguments is walked over once, unless
-    something is traced."""
+    """Wraps f: while it runs in this thread, the content of each function and object is found once.
+
+    Only tracing may change the content; so it is found anew after a trace (`forgetting`).
+    """
 
     @functools.wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -44,7 +46,7 @@ def remembered(f: Callable[P, T]) -> Callable[P, T]:
 
 @contextlib.contextmanager
 def forgetting() -> Iterator[None]:
-    """For tracing, which may change the content of functions: it is looked at anew, within `with` and after it."""
+    """A context for tracing, which may change the content of functions: nothing is remembered in it and from before it."""
     inside, MEMORY.known = MEMORY.known is not None, None
     try:
         yield

@@ -1,8 +1,8 @@
-"""The content of functions and objects: what they compute with, as far as Python shows it.
+"""The content of functions and objects: code and values that determine their results, as far as Python shows them.
 
-JAX compiles a function once for each *identity* of the functions and objects it is given. A function whose globals,
-closure or object have changed is still the same to JAX, and a `lambda` written again is another one. `content` is a key
-for both cases.
+JAX compiles a program once for each *identity* of the functions and objects it is given. For JAX a function stays the same
+if its globals, its closure or its object change, and a `lambda` that is evaluated again is another function. `content` is a
+key that is right in both cases.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from typing import Any
 from jaxhamel._content._kinds import HOW, how_to_find, is_installed, is_users, sorted_names
 from jaxhamel._content._memory import MEMORY, KnownContent
 
-MOST_OBJECTS = 20_000  # objects in one walk
-# attributes of a class that no computation depends on
+MOST_OBJECTS = 20_000  # the most objects in one walk
+# attributes of a class that affect no result
 _DESCRIPTIONS = {
     *("__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__annotations__", "__parameters__"),
     *("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "__firstlineno__"),
@@ -26,7 +26,7 @@ _DESCRIPTIONS = {
 
 
 class NoContent(Exception):
-    """A tracer is among the content, which belongs to a trace under way and must not be kept; or too many objects are."""
+    """The content is not available: it contains a tracer, which must not outlive its trace, or too many objects."""
 
 
 class Same:
@@ -45,16 +45,16 @@ class Same:
 
 
 def content(value: Any) -> Hashable:
-    """A key: for equal keys, equal computations.
+    """A key such that functions and objects with equal keys give equal results:
 
     - numbers, strings, NumPy arrays, tuples, lists, dicts, sets: their values;
-    - functions: bytecode, defaults, and the content of closure and of the globals that they name;
-    - other objects: their identity and the content of their fields and of their class;
-    - JAX arrays, modules, whatever is written in an installed package or in C: identity.
+    - functions: bytecode, defaults, and the content of their closure and of the globals that they name;
+    - other objects: their identity, and the content of their fields and of their class;
+    - JAX arrays, modules, and everything that is written in an installed package or in C: identity.
 
     **Raises:** `NoContent` for functions and objects that hold a tracer, or more than `MOST_OBJECTS` objects.
 
-    What Python does not show (files, state in C, a generator's position) is not part of it.
+    State that Python does not show (files, memory of C code, a generator's position) is not part of the key.
     """
     walk = Walk()
     found = walk.of(value)
@@ -64,7 +64,7 @@ def content(value: Any) -> Hashable:
 
 
 def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
-    """The cells of a closure but those of functions that are defined later."""
+    """The cells of a closure that have a value; a cell has none before its variable is defined."""
     for cell in cells or ():
         try:
             _ = cell.cell_contents
@@ -74,22 +74,25 @@ def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
 
 
 class Walk:
-    """One walk over all that some values refer to. An object met again from the same value counts by its number.
+    """Walks over all objects to which some values refer, and finds their content.
 
-    `places`: the content of every container, cell and global that was met, by the place where it stands.
+    An object that was met before on the way from the same value is represented by its number. A *place* is a container, a
+    cell of a closure, or a variable of a module or class: a trace may change the object that is there.
     """
 
     def __init__(self):
-        self.found: Hashable = None  # the content of all that was walked over
+        self.found: Hashable = None  # the content of all values, set by the caller
         self.has_tracer = False
-        self.places: dict[Hashable, Hashable] = {}
-        self.within: dict[Hashable, set[Hashable]] = {}  # the places inside each of them
-        self._inside: set[Hashable] = set()
-        self.holders: list[Any] = []  # alive as long as `places` has their ids
-        self._seen: dict[int, int] = {}
+        self.places: dict[Hashable, Hashable] = {}  # the content at each place
+        self.within: dict[Hashable, set[Hashable]] = {}  # for each place, the places inside it
+        self._inside: set[Hashable] = set()  # the places inside the one that is being walked over
+        self.holders: list[Any] = []  # kept alive, since `places` has their ids
+        self._seen: dict[
+            int, int
+        ] = {}  # the number of each object on the way from one value, by id
 
     def of_each(self, values: Iterable[Any]) -> tuple[Hashable, ...]:
-        """The content of each value, whatever the others are; within a `remembered` function it is found once only."""
+        """The content of each value, independent of the others; within a `remembered` function it is found only once."""
         return tuple(map(self._of_one, values))
 
     def _of_one(self, value: Any) -> Hashable:
@@ -106,7 +109,7 @@ class Walk:
         return content
 
     def of(self, value: Any, names: frozenset[str] = frozenset()) -> Hashable:
-        """`names`: the names that the function which refers to `value` uses."""
+        """The content of a value; `names`: all names in the function that refers to it."""
         kind = type(value)
         how = HOW.get(kind) or how_to_find(value)
         match how:
@@ -133,7 +136,10 @@ class Walk:
         return tuple(map(self.of, values))
 
     def _at(self, place: Hashable, holder: Any, find: Callable[[], Hashable]) -> Hashable:
-        """The content of one place; nothing, if tracing has been seen to change it."""
+        """The content at one place, by `find`; a fixed text if a trace has changed this place before.
+
+        `holder`: the object whose id is in `place`.
+        """
         if place in _CHANGED_BY_TRACING:
             return "changed by tracing"
         self.holders.append(holder)
@@ -166,7 +172,7 @@ class Walk:
         return Same(value), self.of(type(value)), self._all(_fields(value))
 
     def _of_foreign(self, f: types.FunctionType) -> Hashable:
-        """A function of another package: `jax.vmap(f)` has f in its closure."""
+        """The content of a function of another package: its identity and its closure (`jax.vmap(f)` has f there)."""
         return Same(f), tuple(self.of(cell.cell_contents) for cell in filled(f.__closure__))
 
     def _of_function(self, f: types.FunctionType) -> Hashable:
@@ -184,7 +190,7 @@ class Walk:
         return f.__code__, self._all((f.__defaults__, f.__kwdefaults__, f.__dict__)), cells, reached
 
     def _of_module(self, module: types.ModuleType, names: frozenset[str]) -> Hashable:
-        """The attributes that a function may take from a module of the user's own."""
+        """The content of those attributes of a user's module that the function may use."""
         if is_installed(module.__name__):
             return ()
         found = vars(module)
@@ -217,11 +223,14 @@ class Walk:
 
 
 def changed_by_tracing(before: Walk, after: Walk) -> bool:
-    """A counter or list that a function changes while it is traced would make another function of it at each call: from
-    now on these places are not part of any content. Whether there is such a place."""
+    """Whether a trace has changed the content of a place, from the walks before and after it.
+
+    With a counter or list that it changes while it is traced, a function would have another content at each call. So from
+    now on these places are not part of any content.
+    """
     both = before.places.keys() & after.places.keys()
     found = [place for place in both if before.places[place] != after.places[place]]
-    # a place within another changes both; only the innermost has been written to
+    # a change inside a place is a change of all places around it, too; only the innermost one was written to
     inner = [place for place in found if not before.within[place] & set(found)]
     for place in inner:
         _CHANGED_BY_TRACING[place] = (before.holders, after.holders)

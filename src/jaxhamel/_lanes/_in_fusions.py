@@ -25,7 +25,7 @@ def in_fusions() -> bool:
 
 
 def takes_fusions(f: Callable) -> Callable:
-    """Marks f as the function of a program that is compiled with `OPTIONS`, by its name and by `in_fusions()` in its trace."""
+    """Marks f as the function of a program that is compiled with `OPTIONS`: by its name, and for `in_fusions()`."""
 
     def traced(*args, **kwargs):
         with _set(True):

@@ -25,8 +25,8 @@ class Verdict(NamedTuple):
 class AbstractSearch(ABC):
     """A search whose iterations are made in several calls.
 
-    **Arguments:** `iterations`, `seconds`: its budget. The time counts from the construction on, compilation included. The
-    first iteration is made even if the time is over, except in searches that compile under `compiled_before`.
+    **Arguments:** `iterations`, `seconds`: its budget. The time counts from the construction on, with compilation. The first
+    iteration is made even if the time is over, except in searches that compile under `compiled_before`.
     """
 
     unit: ClassVar[str] = "iteration"
@@ -125,7 +125,9 @@ class AbstractSearch(ABC):
         return time.monotonic() - self.began
 
     def time_left(self, iterations: float | None = None) -> float:
-        """Estimates the seconds for `iterations` more iterations, at most the time left; default: all that are left.
+        """Estimates the seconds that `iterations` more iterations take, at most the time left in the budget.
+
+        Without `iterations`, all iterations that are left in the budget are meant.
 
         The time per iteration is the mean of all iterations but the first, which is mostly compilation. After only one
         iteration the estimate is the time left.

@@ -6,10 +6,11 @@ import numpy as np
 
 
 class Progress(NamedTuple):
-    """Passed to `progress` after each iteration. Quantities that a method does not have are NaN.
+    """The state of a search, passed to `progress` after iterations. Quantities that a method does not have are NaN.
 
-    - `iteration`, `cost`; `tracking_rms`: distance from the path, over all intervals [m]; `defect`: largest residual of the
-      conditions, such as a jump of the motion between two intervals; `accepted`: whether the last step was accepted.
+    - `iteration`: the number of iterations made; `cost`: that of the current point; `tracking_rms` [m]: root mean square of
+      the distance from the path, over all intervals; `defect`: largest residual of the conditions, such as a jump of the
+      motion between two intervals; `accepted`: whether the last step was accepted.
     - `damping`: λ of Levenberg–Marquardt in `MultipleShooting`, the barrier parameter μ in `Collocation`.
     - `elapsed`, `time_left` [s]: the time left is an estimate.
     - `p`: the current free parameters of the curve, `(P,)`, from `MultipleShooting`; None from other methods.
@@ -27,7 +28,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def of_cost(cls, iteration: int, cost: float, elapsed: float, time_left: float) -> "Progress":
-        """The report of a method that only has a cost."""
+        """The report of a method whose only quantity is the cost."""
         nan = float("nan")
         return cls(iteration, cost, nan, nan, nan, True, elapsed, time_left)
 

@@ -22,12 +22,12 @@ from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
 
-BURST_SECONDS = 0.2  # [s], the longest delay of progress reports and Ctrl-C
+BURST_SECONDS = 0.2  # [s], about the longest delay of a progress report or of Ctrl-C
 MOST_IN_ONE_CALL = 64  # the largest number of steps in one call
 
 
 class AbstractTask(eqx.Module):
-    """A search: its starting point, its optimistix solver, the function to minimise, and the results to report."""
+    """The problem of a search: its starting point, optimistix solver, function to minimise, and results to report."""
 
     @abstractmethod
     def start(self) -> Float[Array, " P"]:
@@ -39,7 +39,7 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def function(self, y: Float[Array, " P"]) -> tuple[Any, Array]:
-        """(the value that the solver minimises, the cost) at the point `y`."""
+        """Returns (the value that the solver minimises, the cost) at the point `y`; residuals for a least-squares solver."""
 
     @abstractmethod
     def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:
@@ -47,7 +47,11 @@ class AbstractTask(eqx.Module):
 
 
 class At(NamedTuple):
-    """The state of a search: point, arrays of the solver's state, number of steps, whether it has ended, and its result."""
+    """The state of a search.
+
+    - `y`: the point; `leaves`: the arrays of the solver's state; `steps`: the number of steps made.
+    - `over`: whether the search has ended; `result`: its status, an item of `optimistix.RESULTS`.
+    """
 
     y: Float[Array, " P"]
     leaves: list[Array]
@@ -102,7 +106,7 @@ def _budget_arrays(many: int, last: bool) -> tuple[Array, Array]:
 
 @compiled
 def _begin(task: AbstractTask) -> At:
-    """The initial state of the search, by a small program: it needs only the shapes of the values of the task's function."""
+    """The initial state of the search. Its program is small, since it only needs the shapes of the task's results."""
     y, *_, arrays, _ = _first_state(task)
 
     # the types that `_advance` returns, so that `_advance` is compiled only once
@@ -117,7 +121,7 @@ def _function(task: AbstractTask, y: Float[Array, " P"]):
 
 
 def _first_state(task: AbstractTask):
-    """The search at its start: (y, f, solver, options, arrays of the solver's state, other parts of this state)."""
+    """The search at its start: (y, f, solver, options, arrays of the solver's state, other parts of that state)."""
     (solver, options), y = task.solver(), task.start()
 
     def f(y, _):
@@ -129,9 +133,9 @@ def _first_state(task: AbstractTask):
 
 @compiled
 def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
-    """Makes up to `many` steps. Returns (at, the cost after each step, (y, report)).
+    """Makes up to `many` steps; returns the new state, the cost after each step, and (y, report) of the new point.
 
-    The report is computed only if the search has ended or `last` is true; otherwise it is zero.
+    The report is computed only if the search has ended or `last` is true; otherwise it consists of zeros.
     """
     _, f, solver, options, arrays, others = _first_state(task)
     arrays, known = jax.tree.unflatten(jax.tree.structure(arrays), at.leaves), (frozenset(),)
@@ -167,8 +171,8 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
 
 
 def strong(tree: Any) -> Any:
-    """The arrays of a pytree in their own types, none of them weak: a state that differs from the next one in this alone
-    would have the program of its step compiled twice."""
+    """Makes the types of all arrays in a pytree strong: if the state after a step differed from that before it only in weak
+    types, the program of the step would be compiled twice."""
     return jax.tree.map(lambda x: jnp.asarray(x, x.dtype) if eqx.is_array(x) else x, tree)
 
 
@@ -178,10 +182,10 @@ def strong(tree: Any) -> Any:
 def updated(
     optimiser: Any, gradient: Float[Array, " P"], state: Any, p: Float[Array, " P"], **known: Any
 ) -> tuple[Float[Array, " P"], Any]:
-    """The parameters and the optimiser's state (p, state) after one step.
+    """The parameters and the optimiser's state, (p, state), after one step.
 
-    **Arguments:** `optimiser`: an `optax.GradientTransformation`; `known`: cost, gradient and function, for optimisers with
-    a line search.
+    **Arguments:** `optimiser`: an `optax.GradientTransformation`; `known`: the keyword arguments of its `update`: cost,
+    gradient and function for an optimiser with a line search.
     """
     with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
         update, state = optimiser.update(gradient, state, p, **known)

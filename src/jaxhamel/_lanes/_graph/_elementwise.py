@@ -52,9 +52,17 @@ ELEMENTWISE: dict[str, Primitive] = {
     "abs": _of(fold=_by(np.abs), arguments=(FLOAT,)),
     "acos": _of(),
     "acosh": _of(),
-    "add": _of(fold=_by(np.add), simplify=folding.add, factor=factors.of_sum(1, 1), signs=(1, 1), commutes=True),
+    "add": _of(
+        fold=_by(np.add),
+        simplify=folding.add,
+        factor=factors.of_sum(1, 1),
+        signs=(1, 1),
+        commutes=True,
+    ),
     "add_any": _of(same_as=lax.add_p),
-    "and": _of(fold=_by(np.bitwise_and), function=lax.bitwise_and, arguments=(BOOL, BOOL), commutes=True),
+    "and": _of(
+        fold=_by(np.bitwise_and), function=lax.bitwise_and, arguments=(BOOL, BOOL), commutes=True
+    ),
     "asin": _of(),
     "asinh": _of(),
     "atan": _of(),
@@ -67,12 +75,16 @@ ELEMENTWISE: dict[str, Primitive] = {
     "clz": _of(gpu_kernel=False),
     "complex": _of(gpu_kernel=False),
     "conj": _of(gpu_kernel=False),
-    "convert_element_type": _of(fold=folding.converted, simplify=folding.convert, factor=factors.of_sum(1)),
+    "convert_element_type": _of(
+        fold=folding.converted, simplify=folding.convert, factor=factors.of_sum(1)
+    ),
     "copy": _of(simplify=folding.same, factor=factors.of_sum(1), gpu_kernel=False),
     "cos": _of(fold=_by(np.cos), length=_SINE, repeated=_FUNCTION),
     "cosh": _of(),
     "digamma": _of(gpu_kernel=False),
-    "div": _of(fold=folding.quotient, simplify=folding.divide, factor=factors.of_quotient, repeated=0),
+    "div": _of(
+        fold=folding.quotient, simplify=folding.divide, factor=factors.of_quotient, repeated=0
+    ),
     "eq": _of(fold=_by(np.equal), commutes=True),
     "erf": _of(gpu_kernel=False),
     "erf_inv": _of(),
@@ -97,15 +109,23 @@ ELEMENTWISE: dict[str, Primitive] = {
     "lt_to": _of(on_gpu=lax.lt_p),
     "max": _of(fold=_by(np.maximum), commutes=True),
     "min": _of(fold=_by(np.minimum), commutes=True),
-    "mul": _of(fold=_by(np.multiply), simplify=folding.multiply, factor=factors.of_product, commutes=True),
+    "mul": _of(
+        fold=_by(np.multiply), simplify=folding.multiply, factor=factors.of_product, commutes=True
+    ),
     "ne": _of(fold=_by(np.not_equal), commutes=True),
     "neg": _of(
-        fold=_by(np.negative), simplify=folding.negate, factor=factors.of_sum(-1), signs=(-1,), arguments=(FLOAT,)
+        fold=_by(np.negative),
+        simplify=folding.negate,
+        factor=factors.of_sum(-1),
+        signs=(-1,),
+        arguments=(FLOAT,),
     ),
     "nextafter": _of(),
     "not": _of(fold=_by(np.invert), function=lax.bitwise_not, arguments=(BOOL,)),
     "one_minus_square": _of(),
-    "or": _of(fold=_by(np.bitwise_or), function=lax.bitwise_or, arguments=(BOOL, BOOL), commutes=True),
+    "or": _of(
+        fold=_by(np.bitwise_or), function=lax.bitwise_or, arguments=(BOOL, BOOL), commutes=True
+    ),
     "population_count": _of(gpu_kernel=False),
     "pow": _of(repeated=_FUNCTION),
     "real": _of(gpu_kernel=False),
@@ -114,7 +134,11 @@ ELEMENTWISE: dict[str, Primitive] = {
     "round": _of(gpu_kernel=False),
     "rsqrt": _of(),
     "select_n": _of(
-        fold=folding.selected, simplify=folding.select, factor=factors.of_choice, arguments=(BOOL, FLOAT, FLOAT), spread=True
+        fold=folding.selected,
+        simplify=folding.select,
+        factor=factors.of_choice,
+        arguments=(BOOL, FLOAT, FLOAT),
+        spread=True,
     ),
     "shift_left": _of(),
     "shift_right_arithmetic": _of(),
@@ -125,7 +149,12 @@ ELEMENTWISE: dict[str, Primitive] = {
     "sqrt": _of(fold=_by(np.sqrt), arguments=(FLOAT,)),
     "square": _of(fold=_by(np.square)),
     "stop_gradient": _of(fold=_by(np.positive), simplify=folding.same),
-    "sub": _of(fold=_by(np.subtract), simplify=folding.subtract, factor=factors.of_sum(1, -1), signs=(1, -1)),
+    "sub": _of(
+        fold=_by(np.subtract),
+        simplify=folding.subtract,
+        factor=factors.of_sum(1, -1),
+        signs=(1, -1),
+    ),
     "tan": _of(repeated=_FUNCTION),
     "tanh": _of(repeated=_FUNCTION),
     "xor": _of(fold=_by(np.bitwise_xor), commutes=True),

@@ -83,7 +83,7 @@ def _stays(graph: Graph) -> bool:
 
 
 def _is_large(graph: Graph, shared: Nodes, own: Nodes) -> bool:
-    """Whether `shared` has many numbers, all of them lane-independent inputs or constants, and most numbers of `own` vary."""
+    """Whether `shared` has many numbers, all lane-independent inputs or constants, and most numbers of `own` vary."""
     if shared.size < LEAST_WEIGHTS:
         return False
     numbers = [graph.nodes[i] for i in shared.ravel().tolist()]
