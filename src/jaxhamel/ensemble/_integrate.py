@@ -62,7 +62,8 @@ def integrate(
 
     Outside of jit, a warning says how many trajectories with adaptive steps did not reach the last time.
 
-    **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
+    **Raises:** `ValueError` for shapes that do not fit, times out of order, times or `dt` that are traced where they must be
+    concrete, `dt` that is not positive; `TypeError` for an `f` that is not callable, or a method that is not accepted.
 
     Works under jit, grad and jvp.
 
@@ -85,9 +86,9 @@ def _integrate(members: Members, ts: Float[Array, " T"], plan: Plan):
     return state.entries(row.T for row in paths(motion, ts, plan))
 
 
-# Expresses an ensemble of ordinary differential equations dy/dt = f(t, y, args) as functions of one lane's numbers.
+# Expresses an ensemble of ordinary differential equations dy/dt = f(t, y, args) as functions of the numbers of one lane.
 #
-# Its members are (y0, args, f).
+# The inputs of a member are (y0, args, f).
 
 
 def ordinary(members: Members) -> tuple[ColumnLayout, SteppedMotion]:

@@ -3,8 +3,8 @@
     k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
 
 y = (q, u) in storage coordinates; N divides quaternions by their norm at the end of each step (a projected Runge–Kutta
-method, of the same order: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4). One loop runs over the
-steps, one inside it over the stages, so that XLA compiles and optimises one right-hand side.
+method, of the same order: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4). The steps are equal for all
+trajectories (`_equal_steps/`), or each trajectory chooses its own by an error estimate (`_adaptive_steps/`).
 """
 
 from collections.abc import Callable
@@ -69,15 +69,16 @@ def rollout(
     - `checkpoint`: True: reverse mode stores the states at `ts` and, if these are few, about √n of all n states, and
       recomputes the others, so that memory grows like the square root of the number of steps. False: it stores the states
       of all steps. None: False if these take at most 64 MiB, else True.
-    - `kernel`: True or a `jaxhamel.ensemble.Kernel`: a single GPU kernel does all steps; programs for other devices do not
-      change. None: True if JAX finds a GPU. False: never.
+    - `kernel`: True or a `jaxhamel.ensemble.Kernel`: a single GPU kernel takes all steps; programs for other devices stay
+      the same. None: True if JAX's default device is a GPU. False: never.
 
     **Returns:** (q, u), arrays with leading axes (B, T), like `q` and `u` of `jaxhamel.ensemble.simulate`. A trajectory
     that breaks down is NaN or infinite from then on and affects no other.
 
     Outside of jit, a warning says how many trajectories with adaptive steps did not reach the last time.
 
-    **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
+    **Raises:** `ValueError` for shapes that do not fit, times out of order, times or `dt` that are traced where they must be
+    concrete, `dt` that is not positive; `TypeError` for a method that is not accepted.
 
     Works under jit, grad and jvp, with derivatives with respect to per-trajectory and shared inputs. New values do not
     recompile, with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of
@@ -104,13 +105,13 @@ def rolled_out(members: Members, ts: Float[Array, " T"], route: str | None, plan
 _compiled = jit(rolled_out)
 
 
-# Expresses an ensemble of mechanical systems as functions of one lane's numbers.
+# Expresses an ensemble of mechanical systems as functions of the numbers of one lane.
 
 
 def mechanical(
     members: Members, route: str | None, method: Any = None
 ) -> tuple[ColumnLayout, SteppedMotion]:
-    """The layout of a state (q, u), and its motion; `method` is a method on groups, which has its own step, or None."""
+    """The layout of a state (q, u), and the motion of all members; `method`: a method on groups, or None for any other."""
     first = jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
     state, own = ColumnLayout.of(first), ColumnLayout.of(members.own)
     field, space = VectorField(route), members.space

@@ -101,7 +101,7 @@ def _times_checked(
 
 
 def _check_motion(members: Members, ts: Float[Array | np.ndarray, " T"]) -> None:
-    """Checks the shapes that frame and control return; traced once for each kind of ensemble, because tracing is slow."""
+    """Checks the shapes of frame and control by a trace, once for each kind of ensemble, because tracing is slow."""
     with _CHECKED.once(members, ts) as is_new:
         if is_new:
             eqx.filter_eval_shape(_motion_shapes, members, jnp.asarray(ts))
@@ -128,7 +128,7 @@ def _as_arrays(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _most(ts: ArrayLike, options: dict[str, Any]) -> int:
-    """`max_steps` if given, else from times and step, which are concrete here but not inside the compiled program."""
+    """`max_steps` if given, else the number that follows from times and step, before they are traced."""
     max_steps, dt = options.get("max_steps"), options.get("dt")
     return most_steps(max_steps, ts, dt, bool(options.get("dense")))
 

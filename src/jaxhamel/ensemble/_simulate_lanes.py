@@ -26,7 +26,7 @@ from jaxhamel.simulate._trajectory import SystemAndControl, nan_where, of_equal_
 
 
 def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
-    """Whether `rollout` can take the steps of `jaxhamel.simulate`: with `dt`, an explicit method, and no other options."""
+    """Whether `rollout` can take the steps asked for: equal ones, by an explicit method, without further options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
     return (
@@ -63,7 +63,7 @@ def in_equal_steps(
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
-    """Computes the `Trajectory` that `jax.vmap` of `jaxhamel.simulate` gives; `t_end` is the last of `ts` reached."""
+    """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, but `t_end` is the last of `ts` reached."""
     method = method_on(members.space, diffrax.Tsit5() if solver is None else solver)
     plan = Plan.of(ts, dt, method, None, None)
     taken = np.cumsum([0, *plan.counts])
@@ -111,7 +111,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
-    """Computes the `Trajectory` of all members in lanes; it equals that of `jax.vmap` of `jaxhamel.simulate`."""
+    """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, in lanes."""
     tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
     solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
     most = most_steps(options.get("max_steps"), ts, None, False)

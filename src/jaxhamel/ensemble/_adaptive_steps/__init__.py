@@ -1,1 +1,1 @@
-"""Integration in which each trajectory chooses its own steps, and its derivatives."""
+"""Integration of an ensemble in which each trajectory takes steps of its own lengths, with its derivatives."""

@@ -49,7 +49,11 @@ class NextOutput(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The step that each lane just took: whether it was accepted, its start and end, its interpolant, its trajectory."""
+    """The latest step of each lane.
+
+    - `kept`: whether it was accepted; `start`, `end`: its times; `inside`: its interpolant.
+    - `whose`: the index of the trajectory in the lane.
+    """
 
     kept: Bool[Array, " W"]
     start: Float[Array, " W"]
@@ -59,7 +63,10 @@ class Kept(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Functions in lanes: the initial lane, one step (whose derivatives loop over its stages), and a state within a step."""
+    """Functions in lanes: the state of a lane before its first step; one step; and the state of the motion within a step.
+
+    The derivatives of a step are those of a loop over its stages.
+    """
 
     first: Callable[..., AdaptiveLane]
     step: Callable[..., Any]
@@ -102,7 +109,7 @@ class Programs(NamedTuple):
 
 
 def widths_for(size: int) -> Widths:
-    """Chooses the numbers of lanes, each with the number of busy lanes at which the next, smaller one takes over."""
+    """Chooses numbers of lanes, in pairs (lanes, busy): when at most `busy` lanes are busy, the next pair takes over."""
     if jax.default_backend() != "cpu" and not is_described():
         return ((min(size, ON_GPU), 0),)
     width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # a multiple of the vector length
@@ -115,7 +122,10 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: SteppedMotion, ts: Float[Array, " T"], pair: Pair, limits: StepLimits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """Integrates all trajectories; returns their states at two or more times `ts`, NaN after an early end, and the ends."""
+    """Integrates all trajectories; returns their states at the times `ts` (two or more), and the end of each trajectory.
+
+    The states after an early end are NaN.
+    """
     shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
@@ -158,7 +168,7 @@ def _states_at_all_times(first, written, last) -> Float[Array, "B T"]:
 
 
 def as_scalars(tree) -> tuple[Any, Callable]:
-    """Splits arrays into scalars, once, before the steps; returns the scalars and a function that rebuilds the arrays."""
+    """Splits arrays into scalars before the loop over the steps; returns these and a function that rebuilds the arrays."""
     leaves, structure = jax.tree.flatten(tree)
     scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
     like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]

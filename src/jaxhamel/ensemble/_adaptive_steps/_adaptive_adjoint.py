@@ -7,8 +7,10 @@
     κ_i = h (b_i w + Σ_m w_im M_m + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
     ȳ = w + M_0 + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
-Step sizes are constants: the error estimate has no derivative (diffrax stops it, too). If the last slope is the first of
-the next step, f is not evaluated for the first stage; its κ goes to the last stage of the step before.
+y, z, k and p are those of the equations above; a bar denotes a cotangent, and Ȳ_j is that of stage j. Step sizes are
+constants: the error estimate has no derivative (diffrax stops it, too). If a pair reuses its last slope as the first one of
+the next step, f is not evaluated for the first stage, and κ of this stage is added to that of the last stage of the step
+before.
 """
 
 from collections.abc import Callable
@@ -30,8 +32,9 @@ from jaxhamel.ensemble._methods._embedded_pairs import Pair
 class StepRecord(NamedTuple):
     """The data of a step that its transpose needs.
 
-    These are its times, whether it was accepted, its stages, its end before N, and its interpolant if there are interior
-    output times.
+    - `t`, `end`: its first and last time; `kept`: whether it was accepted; `stages`: Y_i.
+    - `z`: its end before N; empty if that is the last stage.
+    - `powers`: h Σ_i w_im k_i for each power of θ; empty without interior output times.
     """
 
     t: Float[Array, " W"]
@@ -50,9 +53,12 @@ class Saved(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """Cotangents of the state, of the first slope if it is reused, and of the parameters.
+    """The state of the backward pass.
 
-    Also the index of the next output time, going backward (−1: none), and a buffer for M.
+    - `y`, `p`: the cotangents of the state and of the parameters.
+    - `slope`: that of the first slope of the step after; empty if the pair does not reuse slopes.
+    - `place`: the index of the latest interior output time that is not transposed yet, −1 if there is none.
+    - `moments`: M_0, M_1, … of the current step.
     """
 
     y: Columns
@@ -73,8 +79,10 @@ class Inputs(NamedTuple):
 class Backward(NamedTuple):
     """Functions in lanes that transpose a step.
 
-    They compute κ and the time of each stage, and transpose a stage (one program for all stages), a step's end, and a
-    state within a step.
+    - `kappas`: one for each stage, which computes the time of the stage and κ.
+    - `stage`: transposes a stage; all stages share it.
+    - `end`: transposes the end of a step: returns w and w + M_0.
+    - `point`: transposes a state within a step: adds its term to the moments.
     """
 
     kappas: tuple[Callable, ...]
@@ -103,8 +111,8 @@ class Backward(NamedTuple):
 def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moments, slope: Columns):
     """The time t + c_i h of stage i, and the cotangent of its slope, κ_i = h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m).
 
-    If slopes are reused, the last stage also gets the cotangent of the next step's first slope; the first stage passes its
-    cotangent on unchanged if the step was rejected.
+    If the pair reuses slopes, the cotangent `slope` of the next step's first slope is added to that of the last stage. After
+    a rejected step the first slope stays the same, so that κ of the first stage is `slope` itself.
     """
     t, end, kept = at
     h = end - t
@@ -120,7 +128,7 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
 
 
 def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
-    """Transposes one stage: its cotangent Ȳ, and ȳ and p̄ with its contribution, which is zero for a rejected step."""
+    """Transposes one stage: returns its cotangent Ȳ, ȳ + Ȳ, and p̄ + f_pᵀ κ; the added terms are zero in a rejected step."""
 
     def of(x):
         return rate(t, x[0], *parameters.filled(x[1], mine, shared))
@@ -139,7 +147,10 @@ def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
 
 
 def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
-    """Adds the terms θ^m v_θ of one output time to the moments M_m; `begins` marks the first output time in a step."""
+    """Adds the terms θ^m v_θ of one output time to the moments M_m; `begins`: whether the moments are zero before that.
+
+    `here`: whether the lane has an output time.
+    """
     v = _where(here, _unit_back(unit, state_within(inside, theta), bar, shared))
     found, power = [], jnp.ones_like(theta)
     for before in moments:
@@ -152,7 +163,7 @@ def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, share
 def step_back(
     programs: Backward, pair: Pair, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
 ):
-    """Transposes one step: maps the cotangents after the step to those before it."""
+    """Transposes one step: returns the cotangents before the step, from those after it."""
     at, size = (row.t, row.end, row.kept), len(pair.b)
     if len(saved.times):
         bars = _states_within(programs, row, saved, given, bars)
@@ -176,7 +187,7 @@ def step_back(
 def _states_within(
     programs: Backward, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
 ) -> Bars:
-    """Sums the contributions M_m = Σ_θ θ^m v_θ of all output times inside of the step."""
+    """Transposes the states at all output times within the step: updates the moments M_m = Σ_θ θ^m v_θ and `place`."""
     inside, h = Inside(row.stages[0], row.powers), row.end - row.t
 
     def due(place):

@@ -28,7 +28,7 @@ from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 class Faster(NamedTuple):
     """Separate programs for first derivatives.
 
-    - `back_to`: whether `backward` can differentiate by the leaves with the given indices;
+    - `back_to`: indices ↦ whether `backward` can differentiate with respect to the leaves with these indices;
     - `forward`: (leaves, indices, their tangents) ↦ tangents of the floating-point results;
     - `backward`: (leaves, other results, indices, cotangents of the floating-point results) ↦ cotangents of the leaves.
     """
@@ -43,8 +43,8 @@ def with_derivatives_of(
 ) -> Callable:
     """`function` of a pytree of arrays, with the derivatives of `other`, whose values are nearly the same.
 
-    Values are always those of `function`; results that are not of floating point have no derivative. First derivatives are
-    computed by `faster` where it can, all others by `other`.
+    Values are always those of `function`; results that are not of floating point have no derivative. `faster` computes first
+    derivatives where it can; all others are those of `other`.
     """
 
     def differentiable(argument: Any) -> Any:
@@ -120,7 +120,12 @@ class Asked(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """States at `ts`, (B, T, …), NaN after the end; the ends; numbers of attempted and accepted steps; final status."""
+    """The motions of an ensemble.
+
+    - `states`: at `ts`, `(B, T, …)`, NaN after an early end.
+    - `t_end`, `end`: the last time and the state at that time; `stands`: the final status (`_adaptive_step`).
+    - `tried`, `kept`: the numbers of attempted and of accepted steps.
+    """
 
     states: PyTree[Array]
     t_end: Float[Array, " B"]
@@ -133,11 +138,12 @@ class Paths(NamedTuple):
 class Equation(NamedTuple):
     """An equation in two forms, for lanes and for diffrax.
 
-    - `in_lanes`: members ↦ layout of a state, motion.
-    - `alone`: (one member, ts, asked) ↦ states at `ts`, last time, last state, by diffrax.
-    - `first`: one member ↦ its first state.
+    - `in_lanes`: members ↦ (layout of a state, motion).
+    - `alone`: (one member, ts, asked) ↦ (states at `ts`, last time, state at that time), by diffrax.
+    - `first`: one member ↦ its initial state.
 
-    It is a static argument, so equal equations have to be identical objects."""
+    As a static argument it is compared by identity: for the same equation the same object has to be passed.
+    """
 
     in_lanes: Callable[[Members], tuple[ColumnLayout, SteppedMotion]]
     alone: Callable[[tuple, Float[Array, " T"], Asked], tuple[PyTree, Any, PyTree]]
@@ -149,8 +155,9 @@ def adaptive_paths(
 ) -> Paths:
     """Integrates the members in lanes, with first derivatives in lanes as well.
 
-    Further derivatives, derivatives with respect to times, and ensembles of few members are left to diffrax under
-    `jax.vmap`."""
+    Further derivatives, reverse mode with respect to times, and ensembles of few members are left to diffrax under
+    `jax.vmap`.
+    """
     arrays, fixed = eqx.partition((members, ts, asked), eqx.is_array)
     pair = embedded_pair(asked.solver)
 

@@ -47,10 +47,10 @@ def reverse(
     counts: tuple[Int[Array, " B"], Int[Array, " B"]],
     bars: list[Array],
 ) -> Sequence[Array]:
-    """Reverse mode of the ensemble `ensemble_of(values)`: the cotangents of `values`.
+    """The cotangents of `values`, from those of the motions of the ensemble `ensemble_of(*values)`.
 
-    `counts`: attempted steps and final status of each trajectory; `bars`: the cotangents of the states at `ts` and of the
-    final states, leaf by leaf.
+    **Arguments:** `counts`: number of attempted steps and final status of each trajectory; `bars`: the cotangents of the
+    states at `ts` and of the final states, leaf by leaf.
     """
     tried, stands = counts
     state, motion = ensemble_of(*values)
@@ -77,7 +77,7 @@ def reverse(
 
 
 def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
-    """The numbers that depend on the differentiated values and that the rate reads."""
+    """The indices of those inputs of the rate that depend on the differentiated values and affect the rate."""
     y, mine = motion.y, motion.mine
 
     def one(x):
@@ -94,7 +94,7 @@ def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[b
 
 
 def _apart(state: ColumnLayout, motion: SteppedMotion, many: int, stands, bars: list[Array]):
-    """Splits the cotangents into those of the first row, of the interior states and of the final states."""
+    """Splits the cotangents into those of the states at the first time, at the interior times, and at the end."""
 
     def leaves(y, between, ends):
         rows = joined(motion, y, between, ends, stands)

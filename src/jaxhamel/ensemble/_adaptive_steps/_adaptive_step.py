@@ -31,8 +31,9 @@ UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
 class StepLimits(NamedTuple):
     """Limits of the steps, shared by all trajectories.
 
-    These are the tolerances, the last time, the time from which on a step is extended to the last time, the shortest
-    step, and the largest number of steps.
+    - `rtol`, `atol`: the tolerances; `shortest`: the shortest step; `most`: the largest number of attempted steps.
+    - `last`: the last time; `nearly`: a time just before it. A step that would end beyond `nearly` ends at `last` instead,
+      or half-way there after a rejected step.
     """
 
     rtol: Float[Array, ""]
@@ -53,8 +54,13 @@ class StepLimits(NamedTuple):
 
 
 class AdaptiveLane(NamedTuple):
-    """The progress of a trajectory: time, end of the next step, state, first slope (if the pair reuses it), numbers of
-    attempted and accepted steps, status, and data that a step passes on. Scalars of one trajectory, columns of many."""
+    """The progress of a trajectory: scalars for one trajectory, vectors over the lanes for many.
+
+    - `t`, `y`: time and state; `end`: the end of the next step.
+    - `slope`: the first slope of the next step; empty if the pair does not reuse slopes.
+    - `tried`, `kept`: the numbers of attempted and of accepted steps; `stands`: the status.
+    - `next_output`: the next interior output time, not used by a step (`_adaptive.NextOutput`).
+    """
 
     t: Float[Array, "..."]
     end: Float[Array, "..."]
@@ -67,7 +73,7 @@ class AdaptiveLane(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """The interpolant of an accepted step: the state at its start, and h Σ_i w_im k_i for each power of θ."""
+    """The interpolant of a step: the state at its start, and h Σ_i w_im k_i for each power of θ."""
 
     y: Columns
     powers: tuple[Columns, ...]
@@ -91,9 +97,9 @@ class Within(NamedTuple):
 def step(
     rate: Callable, unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits
 ) -> tuple[AdaptiveLane, Inside, Within]:
-    """The lane after one more attempted step; unchanged if its trajectory has ended.
+    """Attempts one more step; returns the lane after it, the interpolant of the step, and its stages.
 
-    `rate` is a function of (t, y), `unit` of y.
+    A lane whose trajectory has ended stays unchanged. `rate` is f(t, y), `unit` N(y).
     """
     h = lane.end - lane.t
     first = lane.slope if pair.reuses else None

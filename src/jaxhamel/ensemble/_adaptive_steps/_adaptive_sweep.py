@@ -1,12 +1,12 @@
 """Reverse mode of adaptive steps: re-runs groups of trajectories and transposes the steps that they took.
 
 The forward pass counts the steps that each trajectory attempts. Trajectories with similar counts form a group, so that none
-waits for another. A group runs forward and stores a `StepRecord` of each step, then goes backward through the records. If
-there are more than ROWS steps, it re-runs the earlier ones from checkpoints, at most PLACES of them. So memory is that of
-one group, for any number of trajectories and steps.
+waits long for another. A group runs forward and stores a `StepRecord` of each step, then goes backward through the records.
+There is room for the records of the latest ROWS steps; earlier steps are re-run from at most PLACES checkpoints. So memory
+is that of one group, for any number of trajectories and steps.
 
-The number of additional forward runs is one for up to ROWS steps, two for up to ROWS·PLACES steps, and (k + 1)/2 more for
-k·ROWS·PLACES steps.
+Each step is re-run once if there are up to ROWS steps, twice if there are up to ROWS·PLACES, and about (k + 1)/2 times more
+if there are k·ROWS·PLACES.
 """
 
 from collections.abc import Callable
@@ -47,8 +47,11 @@ GROUP, GROUP_ON_GPU = 120, 2**14
 
 
 class Ensemble(NamedTuple):
-    """The numbers of the trajectories: initial states, own numbers, cotangents of the final states and of the states at
-    interior times, `(B, m)`; and the steps that each attempts."""
+    """The inputs of the backward pass that differ among trajectories.
+
+    - `y`: initial states; `mine`: each trajectory's own inputs; `tried`: the number of steps that it attempts.
+    - `end`, `between`: the cotangents of the final states, and of the states at the interior output times, `(B, m)`.
+    """
 
     y: Columns
     mine: Columns
@@ -65,7 +68,12 @@ class Store(NamedTuple):
 
 
 class SweepState(NamedTuple):
-    """Whether the group is still in its forward pass, the checkpoint to run from next, and for how many steps."""
+    """The state of the backward pass of a group.
+
+    - `forward`: whether the group is still in its first run, from checkpoint to checkpoint.
+    - `place`, `passes`: the checkpoint from which to run next, and for how many steps.
+    - `store`: records and checkpoints; `bars`: the cotangents so far.
+    """
 
     forward: Bool[Array, ""]
     place: Int[Array, ""]
@@ -121,9 +129,9 @@ class Sweep(NamedTuple):
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
-        """Reverse mode of one group: the cotangents ȳ of its initial states and p̄ of its parameters.
+        """Reverse mode of one group: returns the store, and the cotangents (ȳ of its initial states, p̄ of its parameters).
 
-        The cotangents of trajectories without any step stay unchanged.
+        For a trajectory without any step, ȳ is the cotangent of its final state and p̄ is zero.
         """
         given, saved = (
             Inputs(own.mine, self.shared, self.parameters),
@@ -162,7 +170,7 @@ class Sweep(NamedTuple):
         return state.store, self._at_start(own, given, state.bars)
 
     def _run(self, lane: AdaptiveLane, store: Store, most, given: Inputs):
-        """Runs at most `most` steps; returns the lanes, the records of the latest steps, and the number of steps."""
+        """Runs at most `most` steps; returns the lanes, the store with the latest records, and the number of steps."""
 
         def one(now):
             lane, rows, done = now
@@ -177,7 +185,7 @@ class Sweep(NamedTuple):
         return lane, store._replace(rows=rows), done
 
     def _back(self, rows: StepRecord, many, saved: Saved, given: Inputs, bars: Bars) -> Bars:
-        """Goes backward through the first `many` records."""
+        """Transposes the steps of the first `many` records, from the last to the first."""
 
         def one(n, bars):
             row = jax.tree.map(lambda x: x[many - 1 - n], rows)
@@ -198,7 +206,7 @@ class Sweep(NamedTuple):
         return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
 
     def _at_start(self, own: Ensemble, given: Inputs, bars: Bars) -> tuple[Columns, Columns]:
-        """Adds the contribution of the first slope, if it was computed ahead of the steps."""
+        """(ȳ, p̄) at the start; if the first slope was computed before the steps, with its contribution."""
         if not self.pair.reuses:
             return bars.y, bars.p
         moves = jnp.any(jnp.stack([x != 0 for x in bars.slope]), axis=0)

@@ -36,7 +36,10 @@ class Ends(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Waiting trajectories: their lanes, their own numbers and their indices. Only the first `many` entries are waiting."""
+    """Trajectories, of which the first `many` wait for a lane.
+
+    - `lane`: their progress; `mine`: each trajectory's own inputs; `whose`: their indices in the ensemble.
+    """
 
     lane: AdaptiveLane
     mine: PyTree[Array]
@@ -45,7 +48,12 @@ class Queue(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The lanes, busy or finished (unused lanes have `whose` = B), the number of trajectories taken, and the results."""
+    """The lanes and the results so far.
+
+    - `lane`, `mine`, `whose`: as in `Queue`, for the trajectories in the lanes; B in `whose` marks an unused lane.
+    - `taken`: the number of trajectories that were taken from the queue.
+    - `ends`, `written`: the ends of the trajectories, and their states at interior output times.
+    """
 
     lane: AdaptiveLane
     mine: PyTree[Array]
@@ -55,7 +63,7 @@ class Work(NamedTuple):
     written: Any
 
 
-# (lane, mine, whose, written) ↦ (lane, written), a step later
+# attempts a step in each lane: (lane, mine, whose, written) ↦ (lane, written)
 Step = Callable[[AdaptiveLane, Any, Int[Array, " W"], Any], tuple[AdaptiveLane, Any]]
 
 
@@ -66,9 +74,9 @@ def through_lanes(
     written: Any,
     widths: tuple[tuple[int, int], ...],
 ) -> tuple[Ends, Any]:
-    """Runs all trajectories from their initial lanes to their ends.
+    """Runs all trajectories to their ends; returns these, and `written` with the states at interior output times.
 
-    `widths`: numbers of lanes, each with the number of busy lanes at which the next width takes over; 0 for the last.
+    `widths`: pairs (lanes, busy): when at most `busy` lanes are busy, the next pair takes over; `busy` is 0 in the last one.
     """
     size = len(first.t)
     queue = Queue(first, mine, jnp.arange(size), jnp.asarray(size))
@@ -79,7 +87,10 @@ def through_lanes(
 
 
 def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: int):
-    """Runs the queue in `width` lanes until none waits and at most `fewer` lanes are busy; these form the new queue."""
+    """Runs the queue in `width` lanes until no trajectory waits and at most `fewer` lanes are busy.
+
+    Returns the queue of the trajectories in these lanes, the ends, and the states at interior output times.
+    """
 
     def goes_on(work: Work):
         return (work.taken < queue.many) | (_busy(work.lane) > fewer)
@@ -107,7 +118,7 @@ def _busy(lane: AdaptiveLane):
 
 
 def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
-    """Lanes that hold no trajectory yet."""
+    """Lanes without trajectories: all are marked as finished and unused."""
 
     def fill(x):
         return jnp.broadcast_to(x[:1], (width, *x.shape[1:]))
@@ -120,7 +131,7 @@ def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
 
 
 def _noted(work: Work) -> Ends:
-    """Records the ends of the finished lanes."""
+    """The ends of all trajectories, with those of the finished lanes added."""
     there = jnp.where(work.lane.stands == UNDER_WAY, len(work.ends.t), work.whose)
 
     def put(all_, now):

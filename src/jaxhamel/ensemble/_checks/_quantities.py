@@ -58,7 +58,7 @@ def check_quantities(found, block) -> list[str]:
 
 
 def _short_description(value) -> str:
-    """A short description of a value."""
+    """A description of a value that is no batch of numbers, for a message."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return f"numbers of dtype {value.dtype}"
     return "None" if value is None else f"a {type(value).__name__}"
@@ -81,7 +81,7 @@ def check_base_samples(samples) -> None:
 
 
 def check_left_over(used, samples) -> None:
-    """Checks that enough base samples have no failed trajectory."""
+    """Checks that at least two base samples have no failed trajectory."""
     if used < 2:
         raise ValueError(
             f"of {samples} base samples only {used} had no trajectory that failed; sensitivity needs at least 2. "
@@ -92,7 +92,7 @@ def check_left_over(used, samples) -> None:
 def check_accuracy(accuracy, names, events=()) -> list[tuple[str, float | None, float]]:
     """Checks the accuracy targets; returns each as (column, probability of a quantile or None, standard error).
 
-    `names`: the quantities; of these `events`, like `failed`, are 0 or 1 and have no quantiles.
+    `names`: the quantities; those of them in `events` are 0 or 1, as is `failed`, and have no quantiles.
     """
     found = []
     if accuracy is not None and not isinstance(accuracy, Mapping):

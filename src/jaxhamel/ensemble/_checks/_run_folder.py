@@ -14,7 +14,7 @@ from jaxhamel._words import counted
 
 
 def check_about(about) -> None:
-    """Checks that the additional settings of a run can be written as JSON."""
+    """Checks that `about`, further settings of a run, is a dictionary that can be written as JSON, or None."""
     if about is None:
         return
     try:
@@ -29,7 +29,7 @@ def check_about(about) -> None:
 
 
 def check_folder(folder, resume) -> None:
-    """Checks that the folder is a path or None, and that it is given if a run is to be resumed."""
+    """Checks that the folder is a path or None, and that it is not None if a run is to be resumed."""
     if folder is None and resume:
         raise ValueError(
             "`resume` is True and `folder` is None: there is no run to resume. Give the folder it was written to."
@@ -67,7 +67,10 @@ def check_same_run(folder, there, asked, resume) -> None:
 
 
 def another_program(folder, differs) -> ValueError:
-    """The error for a run of another model; `differs`: the first line that differs: number, text in the folder, text now."""
+    """The error for a run of another model.
+
+    `differs`: the first line in which the programs differ: its number, its text in the folder, and its text now.
+    """
     _, there, here = differs or (0, "", "")
     where = (
         f": its program has `{_shortened(there)}` where that of the model given has `{_shortened(here)}`"
@@ -110,7 +113,7 @@ def _shortened(line: str) -> str:
 
 
 def _dotted_entries(table, path=""):
-    """Nested tables and lists of tables as one table with dotted keys."""
+    """Yields the entries of nested tables and lists of tables as pairs of a dotted key and a value."""
     pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
     for key, value in pairs:
         nested = isinstance(value, Mapping) or (
@@ -133,7 +136,7 @@ def check_no_links(path) -> None:
 
 
 def only_writer(path) -> Lock:
-    """Locks the table of a run; the lock ends with the process."""
+    """Locks the table of a run for this process, and returns the lock. **Raises:** `ValueError` if it is locked already."""
     try:
         return Lock(path)
     except BlockingIOError:
@@ -143,7 +146,7 @@ def only_writer(path) -> Lock:
 
 
 def check_no_foreign_folder(path) -> None:
-    """Checks that no file has the path of the table, or only files of a run that was killed at its start are there."""
+    """Checks that nothing exists at the path of the table, except for files of a run that was killed at its start."""
     begun = path.is_dir() and all(part.name.endswith(".partial") for part in path.iterdir())
     if path.exists() and not begun:
         raise foreign_folder_error(path)

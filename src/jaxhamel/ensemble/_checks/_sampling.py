@@ -34,7 +34,7 @@ def check_model(model) -> None:
 
 
 def check_distribution(name, parameters, known) -> None:
-    """Checks that the distribution is known and its parameters are finite, of matching shapes, with a positive width."""
+    """Checks that the distribution is known, and that its parameters are finite, broadcast, and give a positive width."""
     if not isinstance(name, str) or name not in known:
         raise ValueError(
             f"there is no distribution {described(name)}; take one of {', '.join(map(repr, known))} as `name`."
@@ -152,13 +152,13 @@ def check_index(index, size) -> int:
 
 
 def refuses(said) -> bool:
-    """Whether the result of a user's check is False, or an array that contains False."""
+    """Whether the result of a user's `check` is False, or a Boolean array that contains False."""
     known = isinstance(said, bool | np.bool_ | np.ndarray | jax.Array)
     return known and np.asarray(said).dtype == bool and not np.all(said)
 
 
 def drawn_badly(index, seed, error) -> str:
-    """The message of the error for drawn parameters that the system cannot have."""
+    """The message for drawn parameters that the user's `check` refuses with this `error`."""
     return (
         f"the distributions draw parameters that are not valid: in trajectory {index} (seed {seed}), {error} Take a "
         "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."

@@ -9,9 +9,11 @@ stage, of y and of p are the transpose of
 
     (Y_0, y, p) ↦ (Σ_n b_n k_n , h a k_last)        applied to (h w, Ȳ) .
 
-So a group is one function, which is transposed as a whole (`_lanes/_derivatives/_pullback.py`): expressions that its stages
-share, such as the motion of rails at the same time, have one cotangent. The first group of a step includes N and gives w
-of the step before. Counts of operations: docs/performance.md#groups-of-stages.
+N maps the end of a step onto the configuration space; a_nm, b_n, t_n are those of the method, a is the coefficient of the
+group's last slope in the stage after the group. A group is transposed as one function
+(`_lanes/_derivatives/_pullback.py`): an expression that several stages share, such as the motion of rails at the same time,
+has one cotangent. The first group of a step includes N of the step before and returns w of that step. Counts of operations:
+docs/performance.md#groups-of-stages.
 """
 
 from collections.abc import Callable
@@ -54,9 +56,9 @@ _BACKWARD = 2.2
 
 
 def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
-    """Divides the stages of a step into groups, each of which fits into one loop: (first stage, number of stages) of each.
+    """Divides the stages of a step into groups that fit into one loop each; returns (first stage, number of stages) of each.
 
-    A group is a whole step, or an equal part of a step if each stage needs only the preceding one. Groups have one stage
+    A group is a whole step, or an equal part of a step if each stage needs only the preceding slope. Groups have one stage
     if f cannot be written out (`length` 0).
     """
     stages = len(method.b)
@@ -69,7 +71,11 @@ def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
 
 
 def groups_back(steps: Steps, parameters: Parameters) -> Callable:
-    """Reverse mode of a step, group by group: (…, stored entries, w, p̄) ↦ w of the preceding step, and p̄."""
+    """Reverse mode of a step, group by group, as a function.
+
+    It maps ((t, h, mine, shared), whether this is the first step, stored entries of the step, w, p̄) to w of the preceding
+    step and p̄.
+    """
     needed = steps.needed
     program = jax.jit(lanes(partial(_group_back, steps, parameters), _AXES))
     of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
@@ -95,7 +101,12 @@ _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class _Stages(NamedTuple):
-    """Coefficients of a group: h; stage times; h a between its stages (None: zero); b; h a of the following stage."""
+    """The coefficients of a group.
+
+    - `h`: the step; `times`: those of the stages; `b`: the weights of the slopes.
+    - `inside`: h a_nm between the stages of the group, None where a_nm is zero.
+    - `ahead`: h a, the weight of the last slope in the stage after the group.
+    """
 
     h: jax.Array
     times: list
@@ -105,7 +116,7 @@ class _Stages(NamedTuple):
 
 
 def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
-    """The coefficients of a group, and the cotangents Ȳ of later stages, combined into one column for each number."""
+    """The coefficients of a group, and Σ a Ȳ of later stages (`_combined`), whose cotangents Ȳ are `found`."""
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)
@@ -138,11 +149,11 @@ def _group_back(
     y_bar,
     p_bar,
 ):
-    """Transposes a group in one lane: gives Ȳ of its first stage, the updated ȳ and p̄, and h w.
+    """Transposes a group in one lane: returns Ȳ of its first stage, the updated ȳ and p̄, and h w.
 
-    Stages and their cotangents are restricted to the numbers that f reads. Inputs that are not needed are empty, so that
-    they are not written either: `z` of a group with one stage, `later` (the cotangents Ȳ of later stages, combined) of the
-    last group, and `y_bar` while it still equals w.
+    Stages and their cotangents are restricted to the numbers that f reads. An input that is not needed is empty, so that no
+    vector is written for it: `z` of a group with one stage; `later`, the combined Ȳ of later stages, of the last group; and
+    `y_bar` as long as it equals w.
     """
     moving = steps.needed.rate
     y = entries_at(_began(steps, begins, z, shared, w), moving) if z else ()
@@ -172,10 +183,10 @@ def _first_group_back(
     y_bar,
     p_bar,
 ):
-    """Transposes the first group of a step together with N: the updated p̄, and w of the preceding step.
+    """Transposes the first group of a step with N of the preceding step: returns w of that step, and the updated p̄.
 
-    `w` is restricted to the entries that a step changes. `hw` = h·w is passed in, since the previous group returns it at no
-    cost: if this program read `w` while also writing it, XLA would copy it.
+    The result w is restricted to the entries that a step changes. `hw` = h·w is an input, since the group before returns it
+    at no cost: if this program read `w` while also writing it, XLA would copy it.
     """
     needed = steps.needed
     full = filled(z, needed.kept, w[0], len(w))
@@ -197,7 +208,10 @@ def _first_group_back(
 
 
 def _began(steps: Steps, begins, z, shared, like) -> tuple:
-    """The state y at the start of a step, from stored entries of z: N(z), or z in the first step; others are zero."""
+    """The state y at the start of a step from the stored entries of z: N(z), or z in the first step.
+
+    Entries that are not stored are zero.
+    """
     z = filled(z, steps.needed.kept, like[0], len(like))
     if not steps.needed.made:
         return z
@@ -205,7 +219,10 @@ def _began(steps: Steps, begins, z, shared, like) -> tuple:
 
 
 def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
-    """Sums over a group's stages: Σ b k, and h a k of the last stage if another group follows."""
+    """The function of a group that is transposed: Σ b k over its stages, and h a k of the last one.
+
+    Instead of h a k, an empty list is returned for the last group of a step.
+    """
     moving = steps.needed.rate
 
     def whole(numbers):

@@ -9,9 +9,9 @@
 
 Stages are transposed in groups as large as one loop can hold (`_adjoint_groups`): a whole step of a small system, two RK4
 stages of the rolling ball, one stage of a large system. The first group of a step includes N; all other groups share one
-program. Stored for each step are z and the first stage of each group, restricted to the numbers that f and N′ read
-(`_needed`); the other stages are recomputed. With checkpointing only the initial state of each interval is stored. Inputs
-that all lanes share have a cotangent in each lane, and the lanes are summed at the end.
+program. For each step, z and the first stage of each group are stored, restricted to the numbers that f and N′ read
+(`_needed`); the other stages are recomputed. With checkpointing only the initial state of each interval is stored. An input
+that all lanes share has a cotangent in each lane; they are summed over the lanes at the end.
 
 Alternatives that were measured and are slower: docs/performance.md#reverse-mode.
 """
@@ -81,7 +81,8 @@ def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) ->
 
 
 def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
-    """The result of `advanced`, and the entries stored for each step: those of z at its start and of its stages."""
+    """The result of `advanced`, and the entries that are stored: of z at the start of each step and at the end of the last
+    one, and of the first stage of each group but the first."""
     needed, many = steps.needed, count * len(starts)
     y = tuple(y)
     begun = tuple(
@@ -189,7 +190,7 @@ class _Sweep(NamedTuple):
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """A function (z, …, ȳ, w, p̄) ↦ (w, p̄) that adds the contribution of ȳ of the state N(z).
+    """A function (z, mine, shared, ȳ, w, p̄) ↦ (w, p̄) that adds the contribution of ȳ, the cotangent of the state N(z).
 
     z has only the entries that N′ reads.
     """

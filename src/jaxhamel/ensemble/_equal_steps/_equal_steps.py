@@ -2,7 +2,8 @@
 
     k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
 
-One loop runs over the steps; a step is one program, or another loop over its stages. Reverse mode: `_adjoint_sweep`.
+N maps the end of a step onto the configuration space. One loop runs over the steps; a step is one program, or another loop
+over its stages. Reverse mode: `_adjoint_sweep`.
 """
 
 import math
@@ -38,7 +39,10 @@ _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
 
 class Plan(NamedTuple):
-    """The static arguments of an integration with equal steps: each combination of their values is a program of its own."""
+    """The static arguments of an integration with equal steps; each combination of their values has a program of its own.
+
+    - `counts`: the number of steps in each interval of `ts`; `checkpoint`, `kernel`: as for `rollout`.
+    """
 
     method: Tableau | GroupMethod
     counts: tuple[int, ...]
@@ -119,7 +123,10 @@ KEPT_BYTES = 2**26
 
 
 def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan, size: int) -> bool:
-    """Whether reverse mode recomputes the states between `ts`. For group methods JAX would store all intermediate values."""
+    """Whether reverse mode recomputes the states between `ts`; for group methods it does, unless `plan` says otherwise.
+
+    JAX would store all intermediate values of their steps.
+    """
     if plan.checkpoint is not None:
         return plan.checkpoint
     if not isinstance(step, Steps):
@@ -151,9 +158,9 @@ def advancing(motion: SteppedMotion, plan: Plan, count: int) -> Callable:
 def _advancing(
     step: Steps | Callable, motion: SteppedMotion, plan: Plan, count: int, checkpoint: bool
 ):
-    """As `advancing`, with or without `checkpoint`.
+    """As `advancing`, with or without checkpoints.
 
-    Without it, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
+    Without them, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
     """
     several = partial(_several_steps, step, checkpoint)
     advance = in_pieces(several, count, sum(plan.counts)) if checkpoint else several(count)
@@ -179,8 +186,8 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
 def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Callable:
     """The functions of one step, forward and backward; for a method on groups only the step itself.
 
-    A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, too,
-    and reverse mode runs by groups of stages: the transpose of a whole step compiled for more than 90 s.
+    A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, and
+    reverse mode runs by groups of stages: the transpose of a whole step took more than 90 s to compile.
     """
     if not isinstance(method, Tableau):
         of_group = jax.jit(lanes(cast(Callable, motion.step), _AXES))  # traced once, for all loops
@@ -227,8 +234,8 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
 # A Runge-Kutta step is compiled either as one program or as a loop over its stages. This section chooses between them.
 #
 # One program reads and writes the state once in a step, and has few kernels. A long program is cut into several loops
-# (`_lanes/_xla_cpu/_pieces.py`) that pass values on, and its compile time grows: then one loop that all stages share is
-# faster. Timings behind the limits: docs/performance.md#whole-steps.
+# (`_lanes/_xla_cpu/_pieces.py`) that pass values on, and takes longer to compile. Then a loop over the stages is faster,
+# whose body all stages share. The timings from which the limits follow: docs/performance.md#whole-steps.
 
 
 # A method with more stages than this always loops over its stages (Dopri8 has 13).
@@ -285,8 +292,8 @@ def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> C
 def lengths(count: int, total: int) -> tuple[int, int]:
     """The number of steps in each piece, and in a shorter last piece (0: there is none).
 
-    A piece has about √total steps, if possible a divisor of `count`. The first state of each interval is stored in any
-    case, so that with many intervals none is divided.
+    A piece has about √total steps, if possible a divisor of `count`. Since the first state of each interval is stored
+    anyway, intervals of at most √total steps are not divided.
     """
     root = math.sqrt(total)
     if count <= max(UNDIVIDED, root):

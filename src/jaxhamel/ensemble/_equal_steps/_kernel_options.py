@@ -1,4 +1,4 @@
-"""How the kernel of an ensemble is compiled and where it runs."""
+"""`Kernel`: the options of the GPU kernel of an ensemble."""
 
 import dataclasses
 from typing import Any
@@ -34,7 +34,7 @@ class Kernel:
 
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
-        """The options for `kernel=None`, True, False or a `Kernel` on this backend; None means lanes."""
+        """The options for `kernel`, which is None, True, False or a `Kernel`, on this backend; None means lanes."""
         _check_kernel(kernel)
         if is_described():
             return None

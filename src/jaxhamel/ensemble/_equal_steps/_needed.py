@@ -14,7 +14,7 @@ from jaxhamel.ensemble._members._parameters import replaced
 class Needed(NamedTuple):
     """Indices of numbers of the state.
 
-    `rate`: those that f reads; `ends`: those of z that N′ reads; `made`: those that N changes.
+    `rate`: those that f reads; `ends`: those of z that the derivative N′ reads; `made`: those that N changes.
     """
 
     rate: list[int]
@@ -33,7 +33,10 @@ class Needed(NamedTuple):
 
     @classmethod
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
-        """Finds these indices from `rate`, the motion's f as a scalar program of (t, y, mine, shared); None: unknown."""
+        """Finds these indices for a motion.
+
+        `rate`: its f as a scalar program of (t, y, mine, shared); None if f cannot be written out, so that all are needed.
+        """
         numbers = list(range(len(motion.y)))
         unit = written_out(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers
@@ -53,5 +56,5 @@ def entries_at(values, places) -> tuple:
 
 
 def filled(values, places, like, many: int) -> tuple:
-    """A list of length `many` with `values` at the given indices and zero elsewhere."""
+    """A tuple of length `many` with `values` at the given indices and zeros elsewhere."""
     return tuple(replaced([jnp.zeros_like(like)] * many, places, values))

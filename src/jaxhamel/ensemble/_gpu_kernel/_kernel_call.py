@@ -44,7 +44,7 @@ def integrated(
     method: Tableau,
     how: Kernel,
 ) -> Float[Array, "T n B"]:
-    """The states at the start and at the end of each interval."""
+    """The states at the first time and at the end of each interval."""
     lanes_given = y[0].shape[0]
     shared, own = Packed.vectors([*rate.shared, *unit.shared]), Packed.rows(mine)
     own_arrays = [_padded(x, how.block) for x in own.arrays]
@@ -69,7 +69,7 @@ def integrated(
 
 
 def _for_triton(how: Kernel):
-    """Compiler parameters. Triton is imported here because not every jaxlib has it; there are no loads to pipeline."""
+    """The compiler parameters; one stage, since there are no loads to pipeline. Not every jaxlib has Triton."""
     from jax.experimental.pallas import triton
 
     return triton.CompilerParams(num_warps=how.warps, num_stages=1)
@@ -128,7 +128,10 @@ class Memory(NamedTuple):
     own: list[tuple[int, int]]
 
     def bound(self, lane: KernelLane, offset: int, n_own: int) -> Callable:
-        """A function of a lane as a function of vectors over the block; its parameters are read once, ahead of all loops."""
+        """A function of a lane as a function of vectors over the block; its parameters are read once, before all loops.
+
+        `offset`: the number of shared inputs before those of this lane function; `n_own`: the number of its per-lane inputs.
+        """
         routine, n_shared = lane.routine, lane.numbers_shared
         n_inputs = len(routine.position)
         first_own = n_inputs - n_own
@@ -159,7 +162,7 @@ class Memory(NamedTuple):
 
 
 def _read_reference(ref, row):
-    """Reads a shared number, or the vector of a block of lanes; `row` may differ from lane to lane."""
+    """Reads a shared number, or one number of each lane of the block; `row` may differ from lane to lane."""
     if ref.ndim == 1:
         return ref[row]
     if np.ndim(row) == 0:
@@ -167,7 +170,7 @@ def _read_reference(ref, row):
     return ref[row, jnp.arange(ref.shape[1], dtype=np.int32)]
 
 
-# One Runge–Kutta step on vectors in registers.
+# Runge–Kutta steps on vectors in registers.
 #
 # A step is written in one of two ways, with equal results. If the right-hand side is short, its stages are unrolled and the
 # zeros of the tableau are left out, which takes the fewest operations. If it is long, a loop runs over the stages, so that

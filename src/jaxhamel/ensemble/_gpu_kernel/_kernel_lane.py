@@ -1,6 +1,6 @@
 """A function of one lane in two forms: a scalar `Routine` for the GPU kernel, and a traced function for XLA.
 
-Captured shared arrays become explicit inputs.
+Arrays that the function captures, which all lanes share, become explicit inputs.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The kernel as a differentiable function, which runs in XLA's lanes on devices other than CUDA's.
+"""The kernel as a differentiable function; on devices without CUDA the same states are computed in XLA's lanes.
 
 Forward and reverse mode start each interval at the state that the kernel wrote, and recompute the steps in between in XLA's
 lanes. So reverse mode stores the result of the kernel and nothing else.

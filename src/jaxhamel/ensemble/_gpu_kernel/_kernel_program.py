@@ -1,7 +1,7 @@
 """Runs a program of scalars inside a GPU kernel: every node is a scalar, or a vector over one block of lanes.
 
 Unsupported operations are found here, before a kernel is built: primitives without a Triton instruction, and look-ups in
-long tables of computed values. A window of a table that is an input (the coefficients of a spline) is read from memory; a
+long tables of computed values. A look-up in a table of inputs (the coefficients of a spline) is read from memory; one in a
 short table of computed values becomes a chain of selections.
 """
 
@@ -30,13 +30,14 @@ class Window(NamedTuple):
 
 
 class Routine(NamedTuple):
-    """A scalar program prepared for evaluation: its nodes in `order`; look-ups in `windows` are read from memory.
+    """A scalar program prepared for evaluation.
 
-    `loaded` are the indices of the inputs that it needs as values.
+    - `position`: the index of each input node among all inputs; `outputs`: the nodes of the results.
+    - `order`: the nodes to compute, in order; `windows`: those of them that are look-ups read from memory.
     """
 
     graph: Graph
-    position: dict[int, int]  # of an input node among all inputs
+    position: dict[int, int]
     outputs: list[int]
     order: list[int]
     windows: dict[int, Window]
@@ -55,6 +56,7 @@ class Routine(NamedTuple):
 
     @property
     def loaded(self) -> set[int]:
+        """The indices of the inputs whose values the program needs; those that only look-ups read are not among them."""
         return {self.position[i] for i in self.order if i in self.position}
 
     @property
@@ -68,7 +70,7 @@ class Routine(NamedTuple):
         return tuple((i, str(node.primitive), *node.operands) for i, node in nodes)
 
     def __call__(self, inputs: dict[int, Any], read: Callable[[int, int, Any], Any]) -> list:
-        """Computes the outputs from the inputs by index; `read(first, stride, index)` reads an input of a window."""
+        """Computes the outputs from the inputs by index; `read(first, stride, index)` reads an entry of a `Window`."""
         values: dict[int, Any] = {}
         pairs: dict[int, tuple] = {}  # sine and cosine by argument
         for i in self.order:
@@ -85,7 +87,10 @@ class Routine(NamedTuple):
 
 
 def _needed(graph: Graph, outputs: Iterable[int], position, windows) -> list[int]:
-    """The nodes on which the outputs depend, in order; a window that is read from memory depends on its index only."""
+    """The nodes on which the outputs depend, in order; adds the look-ups that are read from memory to `windows`.
+
+    Such a look-up depends on its index only.
+    """
     alive, waiting = set(), list(outputs)
     while waiting:
         i = waiting.pop()

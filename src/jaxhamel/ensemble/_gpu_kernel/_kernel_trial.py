@@ -1,7 +1,7 @@
 """Compares a new kernel with XLA's lanes, in values and time, before it is used.
 
 Both integrate the same motion over a few steps from made-up values, because the program is still being traced and has no
-values. The kernel is used if it is compiled, if its results are those of lanes up to rounding, and if it takes less time.
+values yet. The kernel is used if it compiles, if its results are those of lanes up to rounding, and if it is not slower.
 """
 
 import warnings
@@ -23,9 +23,9 @@ _verdicts: dict[Any, str | None] = {}  # for each program the reason not to use 
 
 
 def proves_itself(kernel: KernelPaths, values: Values) -> bool:
-    """Whether a kernel may be used: without a trial if its options say so, otherwise by a trial, once for each program.
+    """Whether a kernel may be used: True without a trial if its options say so, else the result of a trial of its program.
 
-    If it may not, a warning names the reason.
+    Each program is tried once. If its kernel may not be used, a warning names the reason.
     """
     if kernel.how.trusted or not (kernel.how.interpret or jax.default_backend() == "gpu"):
         return True
@@ -69,7 +69,7 @@ def _first_line(failure: Exception) -> str:
 
 
 def _made_up(values: Values, plan: Plan) -> Any:
-    """Numbers between 0.5 and 1.5 for all inputs, few lanes, and times of the trial's steps, 1 ms each."""
+    """Inputs for the trial: numbers between 0.5 and 1.5, few lanes, and times of steps of 1 ms."""
 
     def few(x):
         return jax.ShapeDtypeStruct((min(x.shape[0], LANES), *x.shape[1:]), x.dtype)
@@ -90,9 +90,9 @@ def _trial_values(x) -> Any:
 
 
 def _timed(run: Callable, values: Values) -> tuple[Any, float]:
-    """The result of a function, and the shortest time of several compiled runs [s].
+    """The result of a function, and the shortest time of several runs [s].
 
-    A compiled program takes NumPy's arrays even while another program is being traced.
+    It is compiled ahead of time: a compiled program runs even while another program is being traced.
     """
     run = jax.jit(run).lower(values).compile()
     result, times = jax.block_until_ready(run(values)), []
@@ -104,7 +104,10 @@ def _timed(run: Callable, values: Values) -> tuple[Any, float]:
 
 
 def _difference(found, wanted) -> float:
-    """The largest difference relative to the largest number; entries that are not finite have to be so in both."""
+    """The largest difference, relative to the larger of 1 and the largest number.
+
+    It is infinite if an entry is finite in one of both results only.
+    """
     one, other = (np.stack([np.asarray(x) for x in each]) for each in (found, wanted))
     finite = np.isfinite(other)
     if not np.array_equal(np.isfinite(one), finite):

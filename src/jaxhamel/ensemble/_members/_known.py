@@ -1,8 +1,8 @@
 """Compiles zeros and ones among the shared numbers into the program, where they fold away.
 
-With an axis along e₁ or the centre of mass on a body axis, a third of the products of a right-hand side are by 0 or 1.
-Which shared entries equal 0, 1 or −1 is therefore compiled into the program. Changing other values does not recompile;
-changing which entries are 0 or ±1 does. An ensemble of balls is twice as fast for it (docs/performance.md#known-numbers).
+With an axis along e₁ or the centre of mass on a body axis, a third of the products in a right-hand side are by 0 or 1. So
+shared entries that equal 0, 1 or −1 are constants of the program. Changing other values does not recompile; changing which
+entries are 0 or ±1 does. It makes an ensemble of balls twice as fast (docs/performance.md#known-numbers).
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _UNKNOWN = len(_VALUES)
 
 
 class Known(NamedTuple):
-    """For each leaf the codes of its known numbers, indices into `_VALUES`; None for a leaf without known numbers."""
+    """For each leaf the codes of its entries, indices into `_VALUES` or `_UNKNOWN`; None if all are unknown."""
 
     of_leaves: tuple[bytes | None, ...]
 

@@ -40,7 +40,12 @@ _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
 
 
 class Members(eqx.Module):
-    """The inputs (system, q0, u0, control) of all trajectories; leaves marked in `batched` have a leading batch axis."""
+    """The inputs of all trajectories: (system, q0, u0, control) of mechanical systems (`of`), or others (`gathered`).
+
+    - `leaves`, `structure`: these inputs; leaves marked in `batched` have a leading batch axis, all trajectories share the
+      others. `size`: the number of trajectories.
+    - `known`: shared numbers that are 0, 1 or −1.
+    """
 
     leaves: list[Any]
     structure: Any = eqx.field(static=True)
@@ -77,7 +82,7 @@ class Members(eqx.Module):
     def gathered(
         cls, given: dict[str, Any], in_axes: Any, shared: tuple[Any, ...] = ()
     ) -> "Members":
-        """The members given as pytrees by name, initial values first; `shared` has further parts that all of them share.
+        """The members with the inputs `given` by name, initial values first, and further inputs that all of them share.
 
         **Raises:** `ValueError` that names the argument.
         """
@@ -98,9 +103,9 @@ class Members(eqx.Module):
         return cls(_in_front(leaves, axes), structure, batched, size, known)
 
     def _check_system(self) -> None:
-        """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values.
+        """Checks the methods of the system with the shapes of one trajectory, and their agreement with values of the first.
 
-        A frame that all trajectories share must be regular, and also the mass matrix of a trajectory in which a field is 0.
+        A frame that all trajectories share must be regular, and so must the mass matrices of suspicious trajectories.
         """
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
@@ -121,10 +126,10 @@ class Members(eqx.Module):
                 self._check_inertia(index, dtype)
 
     def _perhaps_without_inertia(self, first: System) -> list[int]:
-        """The indices of trajectories whose mass matrix may be singular.
+        """The indices of suspicious trajectories, whose mass matrix may be singular.
 
-        For each field that differs among them: those with its smallest entry, if that is not positive. For a shared field
-        that is zero: the first one, as it stands for all.
+        They are those with the smallest entry of a field that differs among them, if that is not positive; and the first
+        one, as an example of all, if a shared field is zero.
         """
         batched = self.batched[: len(jax.tree.leaves(first))]
         varying = [x for x, varies in zip(self.leaves, batched, strict=False) if varies]
@@ -145,18 +150,18 @@ class Members(eqx.Module):
 
     @property
     def shared(self) -> tuple[list[Any], list[Any]]:
-        """The shared leaves, divided into arrays and others; None in one list marks a leaf of the other."""
+        """The shared leaves in two lists, arrays and others; at the place of a leaf in the one, the other has None."""
         return eqx.partition(
             [x for x, varies in zip(self.leaves, self.batched, strict=True) if not varies],
             eqx.is_array,
         )
 
     def shares(self, part: int) -> bool:
-        """Whether a part, counted from 0, is the same for all trajectories."""
+        """Whether all trajectories share the input with this index."""
         return not any(jax.tree.leaves(jax.tree.unflatten(self.structure, self.batched)[part]))
 
     def with_numbers(self, entries: Any, shared: list[Any], fixed: list[Any]) -> tuple[Any, ...]:
-        """The inputs (system, q0, u0, control) of one trajectory, from its own leaves and both kinds of shared leaves.
+        """The inputs of one trajectory, from its own leaves and both kinds of shared leaves.
 
         Shared numbers that are known to be 0, 1 or −1 become constants.
         """
@@ -166,11 +171,11 @@ class Members(eqx.Module):
 
     @property
     def space(self) -> AbstractSpace:
-        """The space of the first trajectory; another trajectory's may have other numbers, but no other shape."""
+        """The configuration space of the first trajectory; others may differ from it in numbers, but not in shapes."""
         return self.with_own([x[0] for x in self.own])[0].space
 
     def with_own(self, entries: Any) -> tuple[Any, ...]:
-        """The inputs (system, q0, u0, control) of one trajectory, from its own leaves."""
+        """The inputs of one trajectory, from its own leaves."""
         entries = iter(entries)
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
@@ -188,7 +193,7 @@ def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
 
 
 def _first_system(system: System, axes: list[int | None]) -> System:
-    """The first trajectory's system if its space may depend on shapes of fields, otherwise the batched system itself."""
+    """The system of the first trajectory; if its space cannot depend on its fields, the batched system itself."""
     if not isinstance(getattr(type(system), "space", None), property):
         return system
     leaves, structure = jax.tree.flatten(system)
@@ -225,7 +230,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
 
 
 def _standing_out(x: np.ndarray) -> list[int]:
-    """The index of the trajectory with the smallest entry, or with a NaN; empty if all entries are positive."""
+    """A list with the index of the trajectory that has the smallest entry or a NaN; empty if all entries are positive."""
     entries = x.reshape(-1)
     if not entries.size:
         return []
@@ -250,7 +255,7 @@ def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
 
 
 def _check_velocities(system: System, u0, axes) -> None:
-    """Checks that each trajectory has as many quasi-velocities as are independent."""
+    """Checks that u0 of one trajectory has the shape of the system's independent quasi-velocities."""
     shape, k = list(np.shape(u0)), system.n_independent
     if shape and axes[0] is not None:
         del shape[axes[0]]
@@ -269,7 +274,7 @@ def _leading(part, axis: int | None, size: int):
 
 
 def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
-    """Indices of configurations that are not finite or that `normalise` changes; [0] if the shapes are wrong."""
+    """The indices of configurations that are not finite or that `normalise` changes; [0] if the shapes are wrong."""
     wanted = [x.shape for x in jax.tree.leaves(space.stored)]
     if [column.shape[1:] for column in columns] != wanted:
         return [0]

@@ -1,4 +1,4 @@
-"""The inputs with respect to which a motion is differentiated: per-trajectory numbers and shared arrays."""
+"""The inputs with respect to which a motion is differentiated, and operations on lists of numbers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -28,13 +28,16 @@ class Parameters(NamedTuple):
         return mine, jax.tree.unflatten(structure, replaced(arrays, self.shared, values[1]))
 
     def zeros(self, like: Array, shared) -> Columns:
-        """Columns of zeros, one for each differentiated number."""
+        """Zeros, one column with the shape of `like` for each differentiated number."""
         arrays = jax.tree.leaves(shared)
         many = len(self.mine) + sum(arrays[i].size for i in self.shared)
         return (jnp.zeros_like(like),) * many
 
     def arrays(self, columns: Columns, shared) -> list[Array]:
-        """Cotangents as arrays, from columns: those of shared inputs are summed over the lanes."""
+        """The cotangents of the differentiated inputs as arrays, from one column for each number.
+
+        Those of shared inputs are summed over the lanes.
+        """
         found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
         rest = iter(columns[len(self.mine) :])
         for i in self.shared:

@@ -2,8 +2,8 @@
 
     y₁ = y + h Σ_i b_i k_i ,     error = h Σ_i e_i k_i ,     y(t + θh) ≈ y + h Σ_i Σ_m w_im θ^m k_i .
 
-The weights w are found from diffrax's own interpolation: it is linear in y, y₁ and the slopes, so its values for one unit
-slope after the other determine it.
+The weights w come from diffrax's own interpolant: it is linear in y, y₁ and the slopes, so that its values for one unit
+slope after another determine them.
 """
 
 from functools import cache
@@ -21,10 +21,11 @@ _MOST_POWERS = 8
 
 
 class Pair(NamedTuple):
-    """`a` s × s, strictly lower triangular; `b`, `c`, `error` of length s; `inside` s rows of w, powers from θ¹ on.
+    """The coefficients of a pair with s stages, as plain numbers, so that a pair can be a static argument.
 
-    `order`: p in the choice of the next step, h ε^(−1/p), by the error estimate ε; `reuses`: whether the last slope is the
-    first of the next step. All are plain numbers, so that a pair can be a static argument.
+    - `a`: s × s, strictly lower triangular; `b`, `c`, `error`: of length s; `inside`: w_im, s rows, powers from θ¹ on.
+    - `order`: p in the factor ε^(−1/p) between a step and the next one, where ε is the error estimate.
+    - `reuses`: whether the last slope of a step is the first one of the next step.
     """
 
     a: tuple[Weights, ...]

@@ -3,7 +3,7 @@
     q_i = q₀·exp(…) ,   v_i = v(t_i, q_i, rest_i) ,   q₁ = N(q₀·exp(…)·exp(…)…)
 
 The methods are those of `jaxhamel.LieGroup` (Runge–Kutta–Munthe-Kaas), `jaxhamel.CommutatorFree2` and `CommutatorFree4`.
-A step is one program of scalars. Its derivatives in both modes are programs of scalars that start from the state before it.
+A step is one program of scalars; so are its derivatives in both modes, which are computed from the state before the step.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def _after_stage(space, h, y: GroupState, factors, slopes) -> GroupState:
 
 
 def method_on(space: AbstractSpace, method: Any) -> Tableau | GroupMethod:
-    """The method that `rollout` steps with: a group method for Lie-group solvers, and for spaces that cannot be projected.
+    """The method with which `rollout` integrates: a group method for Lie-group solvers, and on spaces without projection.
 
     **Raises:** `TypeError` for a method that is neither "rk4" nor an explicit Runge–Kutta or Lie-group method.
     """

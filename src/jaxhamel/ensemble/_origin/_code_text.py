@@ -17,8 +17,7 @@ _OF_OTHERS = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", 
 
 
 def code_text(function: Callable[..., Any]) -> str:
-    """The function's name and a digest of its bytecode and constants, and of the arrays, numbers and functions that it
-    refers to.
+    """The function's name, and a digest of its bytecode and of the constants, arrays and functions to which it refers.
 
     Functions of installed packages are represented by their names only.
     """
@@ -28,7 +27,7 @@ def code_text(function: Callable[..., Any]) -> str:
 
 
 def _lines(value: Any, seen: set[int]) -> Iterator[str]:
-    """Yields the text of a value and of all values that it refers to; `seen`: ids of values already described."""
+    """Yields the text of a value and of all values to which it refers; `seen`: ids of values that have been described."""
     if callable(value) and not isinstance(value, type):
         value = inspect.unwrap(value)  # the function inside of `jax.jit`
     if id(value) in seen:

@@ -1,4 +1,4 @@
-"""The program that computed the numbers in a folder: stored with them, and compared before a run is resumed."""
+"""Describes the program that computed the numbers in a folder; it is stored there and compared before a run is resumed."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
     def of(
         cls, model: Callable[..., Any], first: dict[str, np.ndarray], last: dict[str, np.ndarray]
     ):
-        """The origin of a model's numbers; `first` and `last` are the first and the last block of samples."""
+        """The origin of the numbers of a model; `first` and `last`: the first and the last block of its samples."""
         drawn = (
             f"samples {name}: {array_text(block[name])}"
             for block in (first, last)
@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def read(cls, kept: dict[str, Any] | None) -> "Origin":
-        """Decodes the result of `kept`; runs begun by earlier versions have no origin."""
+        """Decodes the result of `kept`; None, for a run of a version of jaxhamel that stored none, gives an empty origin."""
         if kept is None:
             return cls(None, "", {})
         packed, lines = kept["text"], None
@@ -62,7 +62,10 @@ class Origin(NamedTuple):
         return {"digest": self.digest, "versions": self.versions, "text": short}
 
     def versions_not_of(self, other: "Origin") -> str:
-        """The packages with other versions than in `other`, as text: `jax 0.10.2, numpy 2.4`; empty if there are none."""
+        """The packages whose versions differ from those in `other`, with the versions here: `jax 0.10.2, numpy 2.4`.
+
+        The text is empty if no version differs.
+        """
         if not self.versions:
             return "a version of jaxhamel that kept no program"
         names = sorted(self.versions.keys() | other.versions.keys())
@@ -70,7 +73,7 @@ class Origin(NamedTuple):
         return ", ".join(f"{n} {here or '(none)'}" for n, here, there in pairs if here != there)
 
     def first_difference(self, other: "Origin") -> tuple[int, str, str] | None:
-        """The number of the first line that differs, and that line in both programs."""
+        """The number of the first line that differs, and that line in both programs; None if a text is not known."""
         if not self.lines or not other.lines:
             return None
         pairs = zip([*self.lines, ""], [*other.lines, ""], strict=False)

@@ -62,7 +62,7 @@ class _Writer:
         self._named: dict[tuple[str, ...], str] = {}
 
     def name(self, program: Any) -> str:
-        """The name of a jaxpr, which is written down, with the programs that it calls, on its first occurrence."""
+        """The name of a jaxpr; on its first occurrence its lines are added, after those of the programs that it calls."""
         lines = tuple(self._lines(program))
         if lines not in self._named:
             self._named[lines] = name = f"program {len(self._named)}"
@@ -104,7 +104,7 @@ def _aval(variable: Any) -> str:
 
 
 def _called(equation: Any, params: Mapping[str, Any]) -> Iterator[Any]:
-    """The programs that an operation calls; for an operation of this package the jaxpr of the function that computes it."""
+    """Yields the programs that an operation calls; for an operation of this package, the jaxpr that computes it."""
     primitive = equation.primitive
     if primitive.name.startswith("jaxhamel_"):
         run = partial(primitive.impl, **equation.params)

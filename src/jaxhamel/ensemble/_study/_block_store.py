@@ -35,13 +35,13 @@ class BlockStore:
     **Arguments:**
 
     - `folder`: the folder to write to; None keeps the table in memory only.
-    - `columns`: names of the columns; the last one is never NaN in a row that has been written.
+    - `columns`: names of the columns; the last one must never be NaN, since NaN there marks a row that is missing.
     - `size`, `block`: number of rows in the table, and in a block.
     - `asked`: all settings that determine the numbers (seed, distributions, …), as JSON; a folder with other settings is
       refused.
     - `resume`: whether to continue the run in the folder.
-    - `origin`: the program that computes the numbers. The attribute `begun` is the program that began the resumed run, None
-      for a new run.
+    - `origin`: the program that computes the numbers. The attribute `begun` has the origin stored in the folder of a resumed
+      run; None for a new run.
 
     In memory a row takes 8 bytes per column, and nothing else grows.
 

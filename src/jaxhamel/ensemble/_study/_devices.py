@@ -1,9 +1,9 @@
 """Runs the blocks of an ensemble on all devices of this process, or on the cores of a processor, and exchanges results
 and failures with the other processes of the run (`jax.distributed`).
 
-Every device runs the same single-device program on a block of the same length, so that no digit of a trajectory depends on
-the device that ran it or on the blocks beside it. One program partitioned over the devices, as by `jax.shard_map`, is
-optimised differently as soon as there are two devices, and rounds differently (seen with jax 0.10.2 on the rolling ball).
+Every device runs the same program for a single device on blocks of the same length, so that no digit of a trajectory depends
+on the device that computed it. A single program that is partitioned over the devices, as by `jax.shard_map`, is optimised
+differently if there are several, and rounds differently (seen with jax 0.10.2 on the rolling ball).
 """
 
 import os
@@ -91,7 +91,7 @@ class Elsewhere(RuntimeError):
 
 @contextmanager
 def together() -> Iterator[None]:
-    """If one process fails, the others raise `Elsewhere` at their next collective call instead of hanging."""
+    """A context in which a failure of one process makes the others raise `Elsewhere` at their next collective call."""
     try:
         yield
     except Elsewhere:
@@ -126,7 +126,7 @@ def _gathered(wrong: bool) -> np.ndarray:
     return np.asarray(multihost_utils.process_allgather(np.asarray(wrong)))
 
 
-# JAX's collectives round to its default precision (single): the bits are sent as integers instead
+# JAX's collectives round to its default precision (single); so the bits are sent, as integers
 def _bits(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.uint32)
 

@@ -33,7 +33,7 @@ from jaxhamel.ensemble._study._running import (
 
 # Bounds of the default number of trajectories in a block. Larger blocks fall out of the cache (docs/performance.md).
 SMALLEST_BLOCK, LARGEST_BLOCK = 256, 1024
-ROUND = 4  # blocks that each thread computes between two exchanges of results among the processes
+ROUND = 4  # number of blocks that each thread computes between two exchanges of results among the processes
 
 
 class SampleRows(Protocol):
@@ -155,7 +155,7 @@ class EnsembleRun:
         return max(min(self._devices.threads, len(missing)), 1)
 
     def _gathered(self, rows: list[np.ndarray], each: int) -> Float[np.ndarray, "R B c"]:
-        """The rows of all processes, one process's share after another's."""
+        """The rows of all processes, the share of one process after that of another."""
         padded = np.full((each, self.block, len(self.names) + 1), np.nan)
         for place, block in zip(padded, rows, strict=False):
             place[: len(block)] = block
@@ -187,7 +187,7 @@ class EnsembleRun:
 
 
 def _suitable(size: int) -> int:
-    """The default number of trajectories in a block: N/32, rounded to a power of two within the bounds, on any machine."""
+    """The default number of trajectories in a block: N/32, rounded to a power of two within bounds, on every machine."""
     return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST_BLOCK, LARGEST_BLOCK))
 
 
@@ -195,11 +195,11 @@ def _precision() -> str:
     return jax.dtypes.canonicalize_dtype(float).name
 
 
-# Checks that a resumed run is continued by the program that began it.
+# Checks that the program that continues a run is the one that began it.
 
 
-# Tolerance, as a power of the machine precision, for trajectories computed again with other versions, relative to a
-# quantity's largest value. The square root admits rounding errors that the motion amplifies, but no change of a parameter.
+# Tolerance for trajectories computed again with other versions, relative to the largest value of a quantity: the machine
+# precision to this power. Its square root admits rounding errors that the motion amplifies, but no change of a parameter.
 _DIGITS = 0.5
 
 

@@ -1,4 +1,4 @@
-"""Progress of a Monte Carlo run: its reports, and the criterion for stopping."""
+"""Progress of a Monte Carlo run: moments of its results, its reports, and the criterion for stopping."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from jaxhamel._words import counted
 from jaxhamel.ensemble._study._statistics import probability, quantiles, summarise
 
-# Means and covariances of values that arrive in blocks, merged without loss of digits.
+# Computes means and covariances of values that arrive in blocks, without loss of digits.
 
 
 class Moments(NamedTuple):
@@ -64,7 +64,7 @@ class Moments(NamedTuple):
         return np.sqrt(np.diag(self.covariance) / self.n)
 
 
-# failure codes in the column `failed`: the model's own `failed` is not 0, or a quantity is not finite
+# Failure codes in the column `failed`: the model's own `failed` was not 0, or a quantity was not finite.
 BY_THE_MODEL, NOT_FINITE = 1.0, 2.0
 
 # Quantile targets are tested again when the number of trajectories has grown by this factor: sorting all values after each

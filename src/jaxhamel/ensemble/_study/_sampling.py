@@ -1,4 +1,4 @@
-"""Samples of an ensemble's parameters. Each sample depends only on its index, not on the samples drawn before or with it."""
+"""Samples of an ensemble's parameters. Each sample depends only on its index, not on which others are drawn."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,7 +63,8 @@ class Samples:
     - `latin-hypercube`: for each number, one sample in each of N equally probable strata. The mean of a nearly additive
       quantity is more accurate than its stated standard error, which is that of independent samples. N × d numbers are
       stored.
-    - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The note on the standard error holds here, too.
+    - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The mean is more accurate than stated here,
+      too.
 
     **Arguments:** `distributions`: by name; `size`: N; `seed`.
 
@@ -104,7 +105,7 @@ class Samples:
         return np.concatenate([np.zeros((0, self._points.dimension)), *points])
 
     def probabilities(self, rows: slice) -> Float[np.ndarray, "B d"]:
-        """The points of the unit cube that the samples are made from: P(X ≤ x) of each number x."""
+        """The points of the unit cube from which the samples are computed: P(X ≤ x) of each number x."""
         return self._points[rows]
 
     def check(self, one: Callable[[dict[str, np.ndarray]], Any]) -> None:

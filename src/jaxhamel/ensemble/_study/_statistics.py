@@ -33,7 +33,7 @@ def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
 
 
 def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
-    """The share of True with its standard error and Wilson's 95 % interval, which is valid even for zero events in N."""
+    """The share of True with its standard error and Wilson's 95 % interval, which is valid even if no event happened."""
     n, z = len(happened), 1.959963984540054
     if n == 0:
         return {"probability": 0.0, "error": 0.0, "low": 0.0, "high": 1.0}
@@ -88,7 +88,7 @@ def _std_error(away: Float[np.ndarray, " N"]) -> float:
 
 
 def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, dict[str, float]]:
-    """The quantiles of x, a dictionary with `value` and standard `error` for each probability in `shares`, by its text."""
+    """The quantiles of x: for each probability in `shares`, as text, a dictionary with `value` and standard `error`."""
     ordered = np.sort(x)
     return {str(p): _quantile(ordered, p) for p in shares}
 
