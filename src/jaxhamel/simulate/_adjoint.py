@@ -21,18 +21,18 @@ from jaxhamel.simulate._solvers._first_slope import with_first_slope
 from jaxhamel.simulate._step_size import FixedStep
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
-# The most operations of a gradient that is compiled as one kernel: that of 20 links (33,800 operations) takes half of the
-# time as one (docs/performance.md#tape).
+# The most operations of a gradient that is compiled as one kernel: the gradient of 20 links (33,800 operations) takes half
+# of the time as a single kernel (docs/performance.md#tape).
 LONGEST_REVERSE = 40_000
-NEVER = 2**31 - 1  # a number of inputs that is not reached
+NEVER = 2**31 - 1  # more inputs than any solve has
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
     """Differentiates a solve in forward *and* in reverse mode; the number of differentiated inputs decides on the method.
 
-    diffrax's own adjoints are efficient in one mode only: `ForwardMode` cannot be reversed, `RecursiveCheckpointAdjoint`
-    cannot be pushed forward, and `DirectAdjoint` does both at several times the cost. This adjoint runs a plain loop for the
-    solution y = F(x) and attaches to it the tangent ẏ = F′(x) ẋ as a linear map with two programs:
+    diffrax's own adjoints are efficient in one mode only: `ForwardMode` has no reverse mode, `RecursiveCheckpointAdjoint` no
+    forward mode, and `DirectAdjoint` has both at several times the cost. This adjoint runs a plain loop for the solution
+    y = F(x), and computes derivatives by separate programs:
 
     | requested                              | computed by                                                  |
     |----------------------------------------|--------------------------------------------------------------|
@@ -47,11 +47,11 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 
     "Inputs" are the floating-point numbers that carry a tangent (q0, u0, parameters, control coefficients), counted
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
-    shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
+    has a single forward pass. Still, a Jacobian of many outputs with few inputs is cheapest by `jacfwd`.
 
-    Up to about ten inputs, columns take half the time of checkpoints, and two thirds of their compile time
-    (docs/performance.md#adjoints). A single gradient with respect to seven inputs or more takes less time by a tape, but 1
-    to 2 s longer to compile; batches of gradients and second derivatives still use columns (docs/performance.md#tape).
+    With up to about ten inputs, columns take half the time of checkpoints and two thirds of their compile time
+    (docs/performance.md#adjoints). From seven inputs on a single gradient runs faster by a tape, but compiles 1 to 2 s
+    longer; batches of gradients and second derivatives use columns there, too (docs/performance.md#tape).
 
     It works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
@@ -93,22 +93,25 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
 
     def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs as the leaves by which this adjoint counts the numbers that carry a tangent."""
+        """The inputs of the loop, as a pytree whose leaves this adjoint counts to find the numbers that carry a tangent."""
         return inputs
 
     def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs as diffrax' loop takes them: the inverse of `taken_apart`."""
+        """The inputs of the loop in the form that diffrax takes: the inverse of `taken_apart`."""
         return inputs
 
 
 def _may_be_fused(*, stepsize_controller: Any, **_: Any) -> bool:
-    """Whether a step may be compiled as one fusion: not if it looks up its time in a table that is written out with it."""
+    """Whether a step may be compiled as one fusion.
+
+    It may not if it looks up its times in a short array, which would be written out with it.
+    """
     known = isinstance(stepsize_controller, FixedStep)
     return not known or stepsize_controller.ts.size > LARGEST_WRITTEN
 
 
 def _without_closures(terms, t0, y0, args):
-    """The vector field with its closed-over values as explicit inputs, so that tangents of these are visible."""
+    """The terms with a vector field whose closed-over values are explicit inputs, so that their tangents are counted."""
     if not isinstance(getattr(terms, "term", None), diffrax.ODETerm):
         return terms
     field = eqx.filter_closure_convert(terms.term.vector_field, t0 * terms.direction, y0, args)
@@ -116,7 +119,7 @@ def _without_closures(terms, t0, y0, args):
 
 
 def _saving_without_closures(saveat, state, args):
-    """`SaveAt(fn=…)` with its closed-over values, of which diffrax' direction of time is one, as explicit inputs."""
+    """`SaveAt(fn=…)` with the values over which fn closes as explicit inputs; diffrax' direction of time is one of them."""
 
     def converted(sub):
         if not isinstance(sub, diffrax.SubSaveAt) or getattr(sub.fn, "__closure__", None) is None:
@@ -134,8 +137,8 @@ def _saving_without_closures(saveat, state, args):
 class _TracedOnce(eqx.Module):
     """A vector field as a jitted program inside of the loop's program.
 
-    JAX differentiates a loop repeatedly until it is known which of its values carry a tangent. It caches the derivative
-    of a jitted program, but differentiates inlined operations again each time (docs/performance.md#adjoints).
+    JAX differentiates a loop repeatedly until it is known which of its values carry a tangent. It keeps the derivative of a
+    jitted program, but differentiates inlined operations again each time (docs/performance.md#adjoints).
     """
 
     field: Any
@@ -160,7 +163,8 @@ def _differentiable(
 ) -> Callable[..., Any]:
     """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`.
 
-    **Arguments:** `bounds`: `forward_up_to` and `tape_from`; `fuse_turns`: see `whole_loop`.
+    **Arguments:** `plain`, `forward`, `reverse`, `direct`: F by the plain loop and by three adjoints; `bounds`:
+    `forward_up_to` and `tape_from`; `fuse_turns`: see `whole_loop`.
     """
 
     def solve(leaves):

@@ -11,7 +11,10 @@ from jaxtyping import Array, Bool, Float
 
 
 class Bracket(eqx.Module):
-    """The interval (lower, upper] with the event, bisected down to `width`; `rises`: the function > 0 at the step's end."""
+    """The interval (lower, upper] with the event, which is bisected down to the length `width`.
+
+    `rises`: whether the function is positive at the end of the step.
+    """
 
     lower: Float[Array, ""]
     upper: Float[Array, ""]
@@ -20,11 +23,11 @@ class Bracket(eqx.Module):
 
 
 class InsideStep(optx.AbstractRootFinder):
-    """Finds the time in the last step at which a function becomes positive, to rounding, as the first time after the event.
+    """Finds the time within the last step at which a function becomes positive: to rounding, the first time after that.
 
-    diffrax calls it for events, with the step's ends as `lower` and `upper` and with a pytree of values of which all but
-    one are zero. If none is positive at the end of the step (no event, or an event at the start), the result is that end.
-    Derivatives use the implicit function theorem.
+    diffrax calls it for events, with the ends of the step as `lower` and `upper` and with a function that returns a pytree
+    of numbers of which all but one are zero. If none is positive at the end of the step (no event, or an event at the
+    start), the result is that end. Derivatives use the implicit function theorem.
     """
 
     rtol: float = 0.0
@@ -58,5 +61,5 @@ class InsideStep(optx.AbstractRootFinder):
 
 
 def _total(values: Any):
-    """The only nonzero one of the values."""
+    """The one value that is not zero; 0 if all are."""
     return sum(jax.tree.leaves(values))

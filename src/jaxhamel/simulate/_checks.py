@@ -48,7 +48,7 @@ def check_projected(solver, space) -> None:
 
 
 def check_group_state(name: str, space, y) -> None:
-    """Checks that y is a pair (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
+    """Checks that y is a pair (q, rest) whose q has the structure and the shapes of a configuration of `space`."""
     _check_pair(name, space, y)
 
 
@@ -73,7 +73,7 @@ def check_solver_space(space, solver: str) -> None:
 
 
 def check_group_solver_state(solver, y) -> None:
-    """Checks that the solver has a space and y = (q, rest), with q shaped as a configuration of it."""
+    """Checks that the solver has a space, and that y = (q, rest) with the shapes of a configuration of it."""
     name = type(solver).__name__
     if solver.space is None:
         raise ValueError(
@@ -100,7 +100,7 @@ def check_variational_args(args) -> None:
 
 
 def check_fixed_step(solver, dt) -> None:
-    """Checks that a solver without an error estimate is given a step."""
+    """Checks that a solver without an error estimate is used with a fixed step."""
     import diffrax
 
     if dt is None and not isinstance(solver, diffrax.AbstractAdaptiveSolver):

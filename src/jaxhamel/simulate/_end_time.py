@@ -1,8 +1,8 @@
-"""Computes at once the floating-point number a hundred places below another, which diffrax finds by a hundred calls.
+"""Computes the hundredth floating-point number below another one in a single operation; diffrax does it by a hundred calls.
 
-diffrax rounds times above this number up to the end time. It writes the hundred calls out in every program, which took a
-quarter of the time to the first trajectory (docs/performance.md#first-values). If the calls are not found, as with another
-version of diffrax, the program stays unchanged. `ForwardMode` traces the called function once instead of a hundred times.
+diffrax rounds times above this number up to the end time. Its hundred calls are part of every program, and took a quarter of
+the time to the first trajectory (docs/performance.md#first-values). If the calls are not found, as with another version of
+diffrax, the program stays unchanged. `ForwardMode` traces the called function once instead of a hundred times.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ def _with_jitted(loop: Any) -> Callable:
 
 
 class _Jitted:
-    """Stands for a module: its function `NAME` is jitted, and everything else is the module's."""
+    """Takes the place of a module: its function `NAME` is jitted, all other attributes are those of the module."""
 
     def __init__(self, module: Any):
         self._module = module
@@ -69,7 +69,7 @@ def in_one_call(function: Callable) -> Callable:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def below(x: Array, count: int) -> Array:
-    """The floating-point number `count` places below x; x = 0, or |x| at least `count` places above subnormal numbers.
+    """The `count`-th floating-point number below x, for x = 0 or |x| at least `count` numbers above the subnormal ones.
 
     As in equinox, the number below zero is −tiny, and the tangent is that of x.
     """
@@ -92,7 +92,10 @@ def _tangent_of_first(count, primals, tangents):
 
 
 def _shortened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with one call of `below` in place of the chain; calls inside of its own loops and branches stay."""
+    """The program with one call of `below` in place of the chain of calls of `NAME`.
+
+    Calls inside of its loops and branches stay unchanged.
+    """
     jaxpr = closed.jaxpr
     chain = [e for e in jaxpr.eqns if _is_call(e)]
     if len(chain) < 2 or not _is_chain(jaxpr, chain):

@@ -1,4 +1,4 @@
-"""Ends a simulation by conditions on the state, located within the step in which one of them comes true.
+"""Ends a simulation by conditions on the state; the time of the end is found within the step in which one comes true.
 
 Each condition is turned into a function h(t, y) that is negative before its event and positive after it: h = −sign(f(t₀))
 f for a real function f, whose zero is the event, and h = ±1 for a Boolean one. diffrax steps until the largest h is
@@ -26,7 +26,8 @@ from jaxhamel.simulate._one_vector import VectorLayout
 class Conditions(eqx.Module):
     """Functions (t, y, args, …) with real or Boolean values that end a simulation, and the direction of each.
 
-    A real function with a `direction` (of a `diffrax.Event`) has events only where it rises (True) or falls (False).
+    A real function has events only where it rises if its direction is True, only where it falls if it is False (as in a
+    `diffrax.Event`), and in both cases if it is None.
     """
 
     functions: list[Callable]
@@ -50,7 +51,7 @@ class Conditions(eqx.Module):
         return cls(functions, tuple(directions), structure)
 
     def starting(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
-        """The conditions with their signs just after the start; `field(t, y, args)` is the rate of the motion."""
+        """The conditions with their signs just after the start of a motion; `field(t, y, args)` is its rate."""
         values = self._checked([f(t0, y0, args, **known) for f in self.functions])
         rate = (jnp.ones_like(t0), field(t0, y0, args))
         flags = [jnp.issubdtype(jnp.result_type(value), jnp.bool_) for value in values]
@@ -74,7 +75,7 @@ class Conditions(eqx.Module):
 
 
 def _sign_after(f: Callable, t0, y0, rate, args, known):
-    """The sign of a real function just after the start; if it starts at zero, the sign of its rate."""
+    """The sign of a real function just after the start of the motion; that of its rate if its value at the start is 0."""
     value, slope = jax.jvp(lambda t, y: f(t, y, args, **known), (t0, y0), rate)
     return jax.lax.stop_gradient(jnp.sign(jnp.where(value == 0, slope, value)))
 
@@ -118,9 +119,9 @@ class Located(eqx.Module):
         return value if direction else -value
 
     def happened(self, mask: dict[str, Any], t, y, args, known) -> tuple[Any, Any]:
-        """The conditions that ended the simulation, from diffrax' mask and the last state, and a flag.
+        """Which conditions ended the simulation, from diffrax' mask and the last state, and a flag.
 
-        The flag is True if a Boolean condition came true after the start: the end time then has no derivative.
+        The flag is True if a Boolean condition came true after the start: then the end time has no derivative.
         """
         ended, at_start = mask.get("first", jnp.array(False)), jnp.any(self.at_start)
         found = {i: mask[f"crossing {i}"] for i in self._directed}
@@ -153,7 +154,7 @@ class Ending(eqx.Module):
 
     @property
     def saved(self) -> diffrax.SubSaveAt:
-        """Saves the last state; with conditions also its time, because reverse mode differentiates only saved values."""
+        """The request to save the last state; with conditions also its time, since reverse mode needs a saved value."""
         if self.located is None:
             return diffrax.SubSaveAt(t1=True)
         dtype = self.located.t0.dtype
@@ -171,7 +172,7 @@ class Ending(eqx.Module):
 
 
 def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
-    """The solution and its end; if `at_start` holds, the end is the start, and no later time counts as saved."""
+    """The solution, and (time, state) of its end; if `at_start` holds, that is the start, and later times are not saved."""
     saved = jnp.where(at_start & (ts > ts[0]), jnp.asarray(np.inf, ts.dtype), solution.ts[0])
     result = diffrax.RESULTS.where(at_start, diffrax.RESULTS.event_occurred, solution.result)
     solution = eqx.tree_at(lambda s: (s.ts[0], s.result), solution, (saved, result))
@@ -179,7 +180,7 @@ def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
 
 
 class _OfState(eqx.Module):
-    """A function of (t, q, u) as a function of diffrax' arguments (t, y, args)."""
+    """A user's function of (t, q, u), as a function of diffrax' arguments (t, y, args)."""
 
     function: Any
     layout: VectorLayout | None
@@ -220,11 +221,11 @@ def _step_up(condition, t):
 
 
 def without_derivative(flag, values: Any, inputs: Any) -> Any:
-    """The values unchanged; if `flag` holds, their derivatives by all `inputs` are NaN in both modes.
+    """Returns the values unchanged; if `flag` holds, their derivatives with respect to all `inputs` are NaN in both modes.
 
-    A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode NaN goes to
-    the inputs and 0 to the values, because the root finder behind them raises errors at NaN; and a zero cotangent stays
-    zero: results that do not use these values keep their derivatives.
+    A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode the
+    cotangents of the inputs are NaN and those of the values 0, because the root finder that computed them raises errors at
+    NaN. If the incoming cotangents are zero, all are zero: results that do not use these values keep their derivatives.
     """
     leaves, structure = jax.tree.flatten(values)
     inputs = [x for x in jax.tree.leaves(inputs) if eqx.is_inexact_array(x)]

@@ -1,8 +1,8 @@
 """Refuses a mode of differentiation that an adjoint of diffrax lacks, with an error that names the adjoint.
 
-`ForwardMode` cannot be reversed, and `RecursiveCheckpointAdjoint` cannot be pushed forward nor differentiated again. JAX's
-own errors name the loop or the function inside diffrax. So a linear identity in front of the solve or behind it raises an
-error first.
+`ForwardMode` has no reverse mode, and `RecursiveCheckpointAdjoint` has neither forward mode nor second derivatives. JAX's
+own errors name a loop or a function inside diffrax. So the inputs or the outputs of a solve pass through an identity, whose
+derivative rules raise an error first.
 """
 
 from typing import Any

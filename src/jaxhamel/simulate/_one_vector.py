@@ -1,4 +1,4 @@
-"""Stores the state of a simulation as one vector, for solvers that allow it."""
+"""Stores the state of a simulation as one vector, if the solver accepts a state of any structure."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ class VectorLayout(eqx.Module):
         return jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)])
 
     def parts(self, vector):
-        """The state from its vector; leading axes are kept."""
+        """The state (q, u) from its vector; leading axes of the vector are leading axes of all parts."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         pieces = jnp.split(vector, ends[:-1], axis=-1)
         pairs = zip(pieces, self.shapes, strict=True)
@@ -52,7 +52,10 @@ class OfVector(eqx.Module):
 
 
 class OfParts(AutoAdjoint):
-    """`AutoAdjoint` for a state stored as one vector; of the initial state it counts the leaves of (q, u) with a tangent."""
+    """`AutoAdjoint` for a state that is stored as one vector.
+
+    Of the initial state it counts only those leaves of (q, u) that carry a tangent.
+    """
 
     y0: Any = None
     layout: VectorLayout | None = None

@@ -1,4 +1,4 @@
-"""A progress line on the terminal: percent of the time span, and the time left."""
+"""The progress meters of `simulate`: a line with percent of the time span and the time left."""
 
 import sys
 import time

@@ -213,7 +213,7 @@ class _OneLane(eqx.Module):
 
 
 def _traced_once(field, t, y, args):
-    """The vector field as a jitted program: diffrax traces it four times before it runs."""
+    """The vector field as a jitted program, since diffrax traces it four times before it runs."""
     return eqx.filter_closure_convert(field, t, y, args)
 
 

@@ -149,7 +149,7 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
 
 
 def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
-    """A controller of adaptive steps by tolerance; a simulation fails with it where t + step rounds to t."""
+    """A controller of adaptive steps by tolerance, with which a simulation fails as soon as t + step rounds to t."""
     smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
     pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
     return WatchedStep(pid)  # pyright: ignore[reportCallIssue]

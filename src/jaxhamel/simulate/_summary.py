@@ -1,4 +1,4 @@
-"""The summary that a printed trajectory shows."""
+"""Writes the summary that `print(trajectory)` shows."""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ def _summary_of_many(trajectory) -> str:
 
 
 def _growth(trajectory):
-    """A row with the largest |u| at the start and at the end of a closed loop; no row for other motions."""
+    """Rows on the largest |u| at the start and at the end of a closed loop; none for other motions."""
     if "largest_last" not in trajectory.stats:
         return []
     first, last = (float(trajectory.stats[f"largest_{end}"]) for end in ("first", "last"))
@@ -51,7 +51,7 @@ def _growth(trajectory):
 
 
 def _grown(trajectory):
-    """Whether |u| keeps growing: beyond its value at the start and, since that may be 0, beyond that in the first half."""
+    """Whether |u| keeps growing: its end value exceeds that at the start and, since this may be 0, that in the first half."""
     names = ("first", "half", "last")
     first, half, last = (np.asarray(trajectory.stats[f"largest_{x}"]) for x in names)
     return (last > GROWN * first) & (last > np.sqrt(GROWN) * half)
@@ -93,7 +93,7 @@ def _drifts(trajectory):
 
 
 def _of_constraints(system, ts, q):
-    """Rows on the drift of holonomic constraints and on redundant or nearly dependent one-forms."""
+    """Yields rows on the drift of holonomic constraints, and on redundant or nearly dependent one-forms."""
     loops, frames, redundant = _constraint_values(system, ts, q)
     if loops.size:
         away = np.abs(np.asarray(loops)).max(axis=1)
@@ -106,7 +106,7 @@ def _of_constraints(system, ts, q):
 
 
 def _of_mass(system, control, ts, q, u):
-    """A row with the condition number of ∂²ℓ/∂u∂u, if it is large, in units in which each quasi-velocity has mass 1."""
+    """Yields a row with the condition number of ∂²ℓ/∂u∂u, scaled to a diagonal of ones, if it is large."""
     if not u.shape[1] or isinstance(system, MovingParts):
         return
     ends = [jax.device_put(jax.tree.map(lambda x, i=i: x[i], (ts, q, u))) for i in (0, -1)]
@@ -115,7 +115,7 @@ def _of_mass(system, control, ts, q, u):
 
 
 def _conditions(words, name, matrices):
-    """A row if the larger of two condition numbers exceeds ε^(−1/4)."""
+    """Yields a row if the larger of the condition numbers of two matrices, at the start and at the end, exceeds ε^(−1/4)."""
     condition = [float(np.linalg.cond(m)) if m.size else 1.0 for m in matrices]
     eps = np.finfo(matrices[0].dtype).eps
     if max(condition) > eps**-0.25:
@@ -188,7 +188,7 @@ def _constraint_values(system, ts, q):
 
 
 def _residual(system, t, q, u):
-    """|A_α v + a_α| with v from u; it should vanish."""
+    """|A_α v + a_α| for each constraint, at the velocity v that follows from u; it should vanish."""
     from jaxhamel.mechanics._kinematics import velocity_of
 
     everything = system.frame(t, q) @ velocity_of(system, t, q, u) + system.drift(t, q)

@@ -1,4 +1,4 @@
-"""Times that are known to be in order, for diffrax, which otherwise tests them in each run."""
+"""`TimesInOrder`: times that are known to increase, so that diffrax does not test them in each run."""
 
 from typing import Any
 

@@ -1,5 +1,7 @@
-"""Base classes of the solvers on groups, those of our own and those that wrap a method of diffrax; and the operators
-dexp and dexp⁻¹ of a configuration space on velocities and covectors, factor by factor, without a block matrix.
+"""Base classes of the solvers on groups, and the operators that they share.
+
+The solvers are our own or wrap a method of diffrax. The operators dexp and dexp⁻¹ of a configuration space act on velocities
+and covectors; on a product of spaces they act factor by factor, without a block matrix.
 """
 
 from typing import Any, ClassVar
@@ -23,7 +25,7 @@ def apply(operator: str, space: AbstractSpace, phi: Velocity, vector: Velocity) 
 def apply_dual(
     operator: str, space: AbstractSpace, phi: Velocity, covector: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """M_φᵀ p: the transpose of that operator, on a covector."""
+    """M_φᵀ p for M the space's `operator`, "dexp" or "dexpinv"."""
     return _each(lambda matrix, p: p @ matrix, operator, space, phi, covector)
 
 
@@ -104,12 +106,15 @@ class AbstractGroupSolver(diffrax.AbstractSolver[Any]):
 
 
 def traced(space: AbstractSpace | None):
-    """The space as part of a step's data, so that its parameters (such as a helix' pitch) can be differentiated."""
+    """The space with arrays as parameters, for the data of a step, so that a helix' pitch, say, can be differentiated."""
     return jax.tree.map(jnp.asarray, space)
 
 
 class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
-    """Base class of solvers that wrap a method of diffrax: its steps of states (q, rest) stay in the configuration space."""
+    """Base class of solvers that wrap a method of diffrax so that its steps stay in the configuration space.
+
+    States are pairs (q, rest).
+    """
 
     solver: eqx.AbstractVar[Any]
     space: eqx.AbstractVar[AbstractSpace]
@@ -149,7 +154,7 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
 
 
 def with_scan_kind(solver, scan_kind):
-    """The method, or the one in a `HalfSolver`, with this kind of loop over its stages; unchanged if it has a kind."""
+    """The method with this kind of loop over its stages, also inside a `HalfSolver`; unchanged if it has a kind already."""
     if isinstance(solver, diffrax.HalfSolver):
         return diffrax.HalfSolver(with_scan_kind(solver.solver, scan_kind))
     if getattr(solver, "scan_kind", "none of its own") is not None:

@@ -15,11 +15,13 @@ from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver, traced
 
 @dataclass(frozen=True)
 class _Tableau:
-    """The points at which slopes are evaluated, and their weights; slope 0 is at the start of the step.
+    """The points at which slopes are evaluated, and the weights of slopes; slope 0 is at the start of the step.
 
-    - `nodes`: times of the slopes 1, 2, …, in steps; the last is 1, the end of the step, whose slope the next step uses.
-    - `exponents`: for each of these points the exponents of its exponentials, first factor first: weights of the slopes.
-    - `error`: weights of the slopes in the error estimate.
+    - `nodes`: times of the slopes 1, 2, … as fractions of the step; the last one, 1, is the end of the step, whose slope is
+      the first one of the next step.
+    - `exponents`: for each of these points, one row of weights for each exponential, the leftmost first: its exponent is h
+      times the weighted sum of the slopes.
+    - `error`: the weights of the slopes in the error estimate.
     """
 
     order: int
@@ -77,7 +79,7 @@ class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupS
         return (q1, rest1), error, info, last, diffrax.RESULTS.successful
 
     def _stages(self, terms, t0, t1, h, y0, args, first):
-        """All slopes and the state at the end. A loop, so that the right-hand side is compiled only once."""
+        """All slopes and the state at the end, by a loop, so that the right-hand side is compiled only once."""
         q0, rest0 = y0
         nodes, exponents = np.array(self.tableau.nodes), np.array(self.tableau.exponents)
         slopes = jax.tree.map(lambda k: jnp.zeros((len(nodes) + 1, *k.shape), k.dtype), first)
@@ -100,7 +102,7 @@ class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupS
         return slopes, (self.space.normalise(q1), rest1)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _slope(self, terms, t, y, args):
-        """(v, d(rest)/dt)."""
+        """The slope (v, d(rest)/dt) of a state."""
         q_dot, rest_dot = terms.vf(t, y, args)
         return self.space.velocity(y[0], q_dot), rest_dot  # pyright: ignore[reportOptionalMemberAccess]
 
@@ -124,7 +126,7 @@ def _combine(h, weights, slopes):
 
 
 class CommutatorFree2(AbstractCommutatorFree):
-    """The Lie midpoint method, order 2: one exponential for each of two evaluations.
+    """The Lie midpoint method, order 2: two evaluations, each followed by one exponential.
 
         V = v(t₀ + h/2, q₀·exp(h/2 v₀)) ,   q₁ = q₀·exp(h V)
 

@@ -11,8 +11,8 @@ The principle admits the variations η = B_i that the constraints at the node al
 
     π_i(k) = B_iᵀ(q_k) P⁻ = B_iᵀ(q_k) P⁺ of the step before .
 
-(π_i(k+1) − π_i(k))/h is Hamel's equation at the midpoint to second order: the change of B_i from node to node makes its
-γ-term, dexp⁻¹ that of the group.
+(π_i(k+1) − π_i(k))/h is Hamel's equation at the midpoint to second order: its γ-term comes from the change of B_i from node
+to node and, for the group, from dexp⁻¹.
 
 The equations are solved by Newton's method with one Jacobian (chords); the root is differentiated by the implicit function
 theorem.
@@ -115,7 +115,7 @@ class TimeNode(NamedTuple):
 def node(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> TimeNode:
-    """The node with this state (q, u) at t; the guess of ξ is the state's velocity v."""
+    """The node with the state (q, u) at t; the guess of ξ is the velocity v of this state."""
     frame = InverseFrame.at(system, t, q)(t, q)
     momenta, v = _momenta_and_velocity(system, t, q, frame, u, control)
     return TimeNode(t, q, frame, momenta, v, jnp.array(True))
@@ -124,7 +124,7 @@ def node(
 def state_of(
     system: System, at: TimeNode, guess: QuasiVelocity, control: Control
 ) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
-    """u with the node's momenta (Legendre's transformation inverted on the constraints), v, and a flag for convergence."""
+    """u and v with the momenta of the node, and whether they were found: Legendre's transformation, inverted."""
 
     def equations(u):
         momenta, _ = _momenta_and_velocity(system, at.t, at.q, at.inverse_frame, u, control)
@@ -135,7 +135,7 @@ def state_of(
 
 
 def _momenta_and_velocity(system, t, q, inverse_frame, u, control):
-    """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent, at v = B ((0, u) − a)."""
+    """The pair (π, v): π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v for independent i, at v = B ((0, u) − a)."""
     v = _velocity(system, t, q, inverse_frame, u)
     p = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
     return _independent_part(system, inverse_frame, p), v
@@ -152,7 +152,7 @@ def _independent_part(system, inverse_frame, covector):
 
 
 def discrete_hamel(system: System, at: TimeNode, h: Scalar, control: Control) -> TimeNode:
-    """The next node. n equations for ξ: the constraints at the midpoint, the momenta at the node.
+    """The next node, by n equations for ξ: the constraints at the midpoint, and the momenta at the node.
 
     **Arguments:** `system`; `at`: the node; `h`: the step [s], of either sign; `control`: a callable of t.
 
@@ -186,7 +186,7 @@ def _constraint_residuals(system, at, h, xi):
 
 
 def _end_momenta(system, at, h, xi, control):
-    """P⁻ and P⁺."""
+    """The momenta P⁻ and P⁺ at both ends of a step."""
     t, q = _midpoint(system, at, h, xi)
     by_q, p = jax.grad(lambda q, v: lagrangian(system, t, q, v, control), argnums=(0, 1))(q, xi)
     force = covector(system, q, by_q)
@@ -196,6 +196,6 @@ def _end_momenta(system, at, h, xi, control):
 
 
 def _end_momentum(system, p, force, h, xi):
-    """dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f): P⁺, and P⁻ with −h."""
+    """P⁺ = dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f); with −h in place of h this is P⁻."""
     impulse = (h / 2) * apply_dual("dexp", system.space, (-h / 2) * xi, force)
     return apply_dual("dexpinv", system.space, -h * xi, p + impulse)

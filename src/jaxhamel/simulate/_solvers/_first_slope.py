@@ -1,7 +1,7 @@
-"""The first slope of a method whose last slope is the first of its next step, evaluated ahead of the loop over the steps.
+"""Evaluates the first slope before the loop over the steps, for methods whose last slope is the first of the next step.
 
-diffrax evaluates it in the first step, so that a flag decides on the number of stages of each step. With the slope known,
-the step of a small system is written out as one fusion (`_lanes/_fused_turns.py`).
+diffrax evaluates it in the first step, so that a flag decides on the number of stages of each step. If the slope is known
+before, the step of a small system can be written out as one fusion (`_lanes/_fused_turns.py`).
 """
 
 from typing import Any
@@ -16,7 +16,10 @@ from jaxhamel.simulate._solvers._projected import unprojected
 
 
 def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of an adjoint's loop; with the first slope, if the method reuses its last one and a step is short."""
+    """The inputs of an adjoint's loop with the first slope, or unchanged.
+
+    The slope is added if the method reuses its last one and if a step has few enough operations for one fusion.
+    """
     state, terms, args = inputs["init_state"], inputs["terms"], inputs["args"]
     if not _keeps_last(inputs["solver"]) or inputs["passed_solver_state"]:
         return inputs

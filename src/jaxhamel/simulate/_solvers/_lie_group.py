@@ -93,7 +93,7 @@ def _origin(space: AbstractSpace, q0: Configuration) -> Velocity:
 
 
 def _move_to_new_base(space: AbstractSpace, phi1: Velocity, state):
-    """The last stage's φ̇, kept by first-same-as-last methods, in coordinates around q₁: v = dexp_{−φ₁} φ̇₁."""
+    """The solver's state in coordinates around q₁: the last slope φ̇₁ becomes dexp_{−φ₁} φ̇₁, if the next step reuses it."""
     if state is None:
         return None
     first_step, (phi_dot, rest_dot) = state

@@ -120,7 +120,7 @@ class _InterpolationFactory:
         return _Interpolation(t0, t1, space, self.inside_cls(t0=t0, t1=t1, **inside), self.layout)
 
 
-_ITERATIONS = 2  # after a step g = O(hᵖ⁺¹); each iteration squares it
+_ITERATIONS = 2  # after a step of order p, g = O(hᵖ⁺¹); each iteration squares g
 
 
 class OnConstraints(AbstractWrappedMethod):
@@ -142,7 +142,7 @@ class OnConstraints(AbstractWrappedMethod):
 
     @property
     def solver(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """diffrax's own method, which diffrax inspects (one wrapper deep) for the kind of solver."""
+        """The method of diffrax, also inside a wrapper: diffrax looks one wrapper deep to find the kind of a solver."""
         is_wrapped = isinstance(self.method, AbstractWrappedMethod)
         return self.method.solver if is_wrapped else self.method
 

@@ -2,9 +2,9 @@
 
     k_i = f(t + c_i h, Y_i) ,   Y_i = y + h Σ_{j<i} a_ij k_j ,   y₁ = y + h Σ_i b_i k_i .
 
-All explicit Runge–Kutta steps of the package use this module, for any pytree y. `step` unrolls the stages and skips zero
-weights, which takes the fewest operations. `looped` runs a loop over the stages, which compiles the right-hand side only
-once.
+The explicit Runge–Kutta steps of the package use this module, for any pytree y; diffrax takes its own steps, and the GPU
+kernel has loops of its own. `step` unrolls the stages and skips zero weights, which takes the fewest operations. `looped`
+runs a loop over the stages, which compiles the right-hand side only once.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ RK4 = Tableau.of(  # Kutta 1901
 def tableau(method: Any) -> Tableau:
     """The tableau of `"rk4"` (Kutta 1901) or of an explicit Runge–Kutta method of diffrax, without its error estimate.
 
-    A last stage that only serves the error estimate, or is the first stage of the next step, is left out.
+    Last stages on which y₁ does not depend, such as one for the error estimate, are left out.
 
     **Raises:** `TypeError` for anything else.
     """
@@ -121,7 +121,7 @@ def step(rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None =
 
 
 def looped(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
-    """y₁ and the slopes along a leading axis, by a loop over the stages."""
+    """y₁, and the slopes along a leading axis, by a loop over the stages."""
     return (_chained if method.chained else _full)(rate, method, t, h, y)
 
 
@@ -158,7 +158,7 @@ def _full(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
 
 
 def point_of(h: Scalar, y: Y, weights: Float[Array, "... s"], slopes: Y) -> Y:
-    """y + h Σ_i w_i k_i of slopes along a leading axis; rows of weights give rows of points."""
+    """y + h Σ_i w_i k_i, with the slopes along a leading axis; each row of several rows of weights gives one point."""
 
     def along(x, k):
         total = jnp.tensordot(weights, k, 1)

@@ -1,4 +1,4 @@
-"""A loop of diffrax as a program of arrays, differentiated in reverse mode by a given function."""
+"""`lax.while_loop` as a program of arrays whose reverse mode is a given function."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,11 +16,12 @@ from jaxhamel._lanes._transform import traced_constants_first
 
 
 class LoopProgram(NamedTuple):
-    """x_{i+1} = g(p, x_i) while c(p′, x_i): the traced g and c; the state x as a list of arrays.
+    """A loop x_{i+1} = g(p, x_i) that runs while c(p′, x_i) holds; the state x is a list of arrays, the turns count from 0.
 
-    The loop only writes to the entries `buffers` of x, each place at most once. Its inputs are p′, p, p″ and x_0. Reverse
-    mode repeats a turn as x_{i+1} = ĝ(p″, x̂_i), with the entries `results` of x_{i+1} in x̂_i and all others of x_i; this
-    costs less than g.
+    - `condition`, `body`: the traced c and g. The inputs of the loop are p′, p, p″ and x_0.
+    - `buffers`: the indices of those entries of x to which g only writes, each place at most once.
+    - `repeated`: ĝ, by which reverse mode repeats a turn: x_{i+1} = ĝ(p″, x̂_i). x̂_i has the entries `results` of x_{i+1}
+      and all others of x_i, so that ĝ costs less than g.
     """
 
     condition: ClosedJaxpr
@@ -36,12 +37,12 @@ class LoopProgram(NamedTuple):
 
     @property
     def kept(self) -> list[int]:
-        """The entries of x that a turn needs."""
+        """The indices of the entries of x that a turn reads: all but the buffers."""
         return [i for i in range(self.size) if i not in self.buffers]
 
     @property
     def moving(self) -> list[int]:
-        """The floating-point entries of x that a turn passes to the next one."""
+        """The indices of the floating-point entries of x that a turn passes to the next one."""
         avals = self.body.out_avals
         return [i for i in self.kept if i not in self.results and is_float(avals[i])]
 
@@ -52,7 +53,7 @@ class LoopProgram(NamedTuple):
         return [list(inputs[i:j]) for i, j in zip([0, *ends], [*ends, None], strict=True)]
 
     def full(self, kept: Sequence, x: Sequence) -> list:
-        """A state from the entries that a turn needs and the buffers of x."""
+        """A state with the entries `kept`, and the buffers of x."""
         state = dict(zip(self.kept, kept, strict=True))
         return [state.get(i, x[i]) for i in range(self.size)]
 
@@ -86,8 +87,8 @@ def run_with_reverse(
 ) -> Any:
     """`lax.while_loop(condition, body, init)`, differentiated by `reverse`, also with respect to captured values.
 
-    **Arguments:** `buffers`, `results`: functions that select these parts of a state (`LoopProgram`). `repeated`: turns x̂_i
-    into the state from which the body repeats a turn; it has the same leaves.
+    **Arguments:** `buffers`, `results`: functions that select these parts of a state (`LoopProgram`). `repeated`: maps x̂_i
+    to the state, with the same leaves, from which `body` repeats a turn.
     """
     leaves, structure = jax.tree.flatten(init)
     leaves = [jnp.asarray(x) for x in leaves]
@@ -139,7 +140,7 @@ def _differentiable(program: LoopProgram, reverse: Reverse) -> Callable:
 
 
 class Flags:
-    """Which inputs have a tangent, as a pytree without leaves."""
+    """A flag for each input, whether it has a tangent, as a pytree without leaves."""
 
     def __init__(self, moving: tuple[bool, ...]):
         self.moving = moving

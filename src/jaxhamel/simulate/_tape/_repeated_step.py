@@ -1,4 +1,4 @@
-"""Repeats a step of an explicit Runge–Kutta method of diffrax, and the decision on its size, from their stored results."""
+"""Repeats a step of an explicit Runge–Kutta method of diffrax, and the decision on it, from stored results of both."""
 
 from typing import Any, NamedTuple
 
@@ -12,21 +12,21 @@ from jaxhamel.simulate._tape._stages import KnownStep, stages, weighted
 
 
 class Recorded(NamedTuple):
-    """The state of a solver with the slopes of its latest step, or of a step size controller with (y_1, error)."""
+    """The state of a solver, with the slopes of its latest step as `result`; or that of a controller, with (y_1, error)."""
 
     state: Any
     result: Any
 
 
 class Repeat(NamedTuple):
-    """The state before a step that is to be repeated, with the stored `result` of this step."""
+    """The state of a solver or controller before a step that is to be repeated, with the stored `result` of this step."""
 
     state: Any
     result: Any
 
 
 class RepeatedDecision(eqx.Module):
-    """A step size controller that repeats its decisions, to accept or to reject a step, from the same numbers."""
+    """A step size controller that stores (y_1, error) of each step; with a `Repeat` as its state it decides by these again."""
 
     controller: Any
 

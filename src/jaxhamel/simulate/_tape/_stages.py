@@ -6,7 +6,8 @@ The backward pass evaluates only f′ᵀ, at Y_i:
 
     f̄_i = h k̄_i ,   Ȳ_i = f′(t_i, Y_i)ᵀ f̄_i ,   ȳ_0 += Ȳ_i ,   k̄_j += a_ij Ȳ_i   for i = s, …, 1 .
 
-If the last slope of a step is the first of the next one, its cotangent goes to that step instead of Y_1.
+If the last slope of a step is also the first one of the next step, the cotangent of a first slope is passed to the step
+before, and stage 1 is not transposed. A bar denotes a cotangent; the slopes k_i here include the factor h.
 """
 
 from typing import Any, NamedTuple
@@ -28,9 +29,9 @@ class KnownStep(NamedTuple):
     """A step from y_0 at t_0 to t_1 with known slopes.
 
     - `arrays`: the arrays among the terms and their arguments.
-    - `first`: whether this step evaluated its first slope, and the last rate of the step before, which it took otherwise;
-      None: every step evaluates it.
-    - `slopes`: k_i.
+    - `first`: a flag, whether this step evaluated its first slope, and the rate f that it used otherwise, the last one of
+      the step before; None if every step evaluates its first slope.
+    - `slopes`: k_i, along a leading axis.
     """
 
     t0: Any
@@ -42,7 +43,10 @@ class KnownStep(NamedTuple):
 
 
 def stages(solver: diffrax.AbstractERK, others: Any, known: KnownStep) -> tuple[Any, Any, Any]:
-    """y_1, the slopes and the last rate; `others` are the parts of the terms and their arguments that are no arrays."""
+    """y_1, the slopes, and the last rate f, with the derivatives described above.
+
+    `others`: the parts of the terms and of their arguments that are not arrays.
+    """
     dtype = jax.tree.leaves(known.y0)[0].dtype
     numbers = tuple(np.asarray(x, dtype) for x in numbers_of(solver.tableau))
     leaves, structure = jax.tree.flatten(
@@ -73,7 +77,7 @@ def stages(solver: diffrax.AbstractERK, others: Any, known: KnownStep) -> tuple[
 
 
 def weighted(weights, slopes):
-    """Σ_i w_i k_i, in operations that a kernel can take."""
+    """Σ_i w_i k_i, by operations that a kernel can contain."""
     return jnp.sum(weights.reshape(-1, *[1] * (slopes.ndim - 1)) * slopes, axis=0)
 
 

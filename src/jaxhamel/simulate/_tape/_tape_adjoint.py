@@ -1,4 +1,4 @@
-"""The adjoint of long backward passes: `taped_loop` in place of equinox' checkpoints."""
+"""`TapeAdjoint`: reverse mode of a solve by `taped_loop`, in place of equinox' checkpoints."""
 
 from functools import partial
 from typing import Any
@@ -18,12 +18,12 @@ from jaxhamel.simulate._tape._repeated_step import (
 from jaxhamel.simulate._tape._saving_loop import saving_loop
 from jaxhamel.simulate._tape._taped_loop import taped_loop
 
-# Controllers without jumps, after which the last slope of a step is not the first of the next.
+# Controllers without jumps of the vector field; after a jump the last slope of a step is not the first of the next one.
 _WITHOUT_JUMPS = FixedStep, WatchedStep, diffrax.PIDController, diffrax.ConstantStepSize
 
 
 class TapeAdjoint(diffrax.AbstractAdjoint):
-    """Reverse mode of explicit Runge–Kutta methods by a tape of states (`_taped_loop`); of others by diffrax' checkpoints.
+    """Reverse mode by a tape of states (`_taped_loop`) for explicit Runge–Kutta methods, by diffrax' checkpoints for others.
 
     The derivative is that of the steps taken, as with `diffrax.RecursiveCheckpointAdjoint`.
     """

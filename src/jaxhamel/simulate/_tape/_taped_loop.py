@@ -1,8 +1,9 @@
-"""A loop of unknown length in reverse mode, with the states of a run forward on a tape.
+"""Reverse mode of a loop of unknown length, by a tape with its states.
 
-The backward pass runs the loop and writes its states to `ROWS` rows, at first every state. When the rows are full, every
-second one is dropped, and from then on half as many states are written. A loop whose states are all on the tape is reversed
-at once. A longer one is reversed in segments: from each row on, the states up to the next row are computed again.
+The backward pass runs the loop again and writes its states to the rows of the tape, `ROWS` or more, at first every state.
+When the rows are full, every second one is dropped, and from then on half as many states are written. A loop whose states
+are all on the tape is reversed at once. A longer one is reversed in segments: from each row on, the states up to the next
+row are computed again.
 
 equinox' loop keeps fewer states and nests a dozen loops, in which XLA spends most of the time to a first value
 (docs/performance.md#tape).
@@ -38,7 +39,7 @@ def taped_loop(
 
     - `buffers`: the arrays of a state that the body only writes to, each place at most once. They are not kept on the tape.
     - `results`: the arrays of a state that only serve to repeat the turn that has computed them.
-    - `repeated`: turns a state, with the results of the following turn, into one from which the body repeats that turn.
+    - `repeated`: maps a state with the `results` of the following turn to one from which the body repeats that turn.
     """
 
     def reverse(program, inputs, moves, bars):
@@ -54,7 +55,7 @@ def sizes(max_steps: int) -> tuple[int, int]:
 
 
 class _Tape(NamedTuple):
-    """Rows of states, one array for each dtype: the rows of the run, then those of one segment, then one never read."""
+    """Rows of states, one array for each dtype: the rows of the whole run, then those of one segment, then an unused one."""
 
     rows: list[Array]
     stride: Array  # the number of turns between the states of two rows
@@ -99,7 +100,7 @@ def _dtypes(state: list[Array]) -> list[Any]:
 
 
 class _Sweep(NamedTuple):
-    """The state of the backward pass: the segment to reverse next (−1: none), and the cotangents so far."""
+    """The state of the backward pass: the segment to reverse next (−1 if none is left), and the cotangents so far."""
 
     is_first: Array  # whether the loop has yet to run forward
     segment: Array
@@ -140,7 +141,7 @@ class _Reversed:
         )
 
     def _segment(self, sweep: _Sweep) -> _Sweep:
-        """Runs the loop forward, at first all of it, then one segment, and reverses it if all its states are on the tape."""
+        """Runs the whole loop the first time, later one segment of it, and reverses it if all its states are on the tape."""
         at, last, tape = self._forward(sweep)
         whole = sweep.is_first & (tape.stride == 1)
         lowest = jnp.where(sweep.is_first, 0, self.rows)
@@ -158,7 +159,7 @@ class _Reversed:
         return _Sweep(jnp.array(False), segment, turns, tape, of_state, of_inputs)
 
     def _forward(self, sweep: _Sweep) -> tuple[Array, Array, _Tape]:
-        """Writes the states of the whole loop or of a segment to the tape; returns its first turn, its end and the tape."""
+        """Writes the states of the whole loop or of a segment to the tape; returns the turns at both ends, and the tape."""
         at = sweep.segment * sweep.tape.stride
         read = sweep.tape.read(sweep.segment, self.begin)
         state = [jnp.where(sweep.is_first, a, b) for a, b in zip(self.begin, read, strict=True)]
