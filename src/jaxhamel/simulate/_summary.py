@@ -51,7 +51,7 @@ def _growth(trajectory):
 
 
 def _grown(trajectory):
-    """Whether |u| keeps growing: its end value exceeds that at the start and, since this may be 0, that in the first half."""
+    """Whether |u| keeps growing: the last value exceeds the first and, since this may be 0, that in the first half."""
     names = ("first", "half", "last")
     first, half, last = (np.asarray(trajectory.stats[f"largest_{x}"]) for x in names)
     return (last > GROWN * first) & (last > np.sqrt(GROWN) * half)

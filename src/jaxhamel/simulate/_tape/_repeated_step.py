@@ -26,7 +26,7 @@ class Repeat(NamedTuple):
 
 
 class RepeatedDecision(eqx.Module):
-    """A step size controller that stores (y_1, error) of each step; with a `Repeat` as its state it decides by these again."""
+    """A step size controller that stores (y_1, error) of each step, and decides by these if its state is a `Repeat`."""
 
     controller: Any
 
