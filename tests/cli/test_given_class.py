@@ -129,6 +129,21 @@ def test_an_error_of_the_file_is_shown_with_its_own_lines_alone(mine):
     assert "importlib" not in result.stderr
 
 
+def test_an_error_in_the_lagrangian_is_shown_with_its_line(mine):
+    """A list of one mass where the Lagrangian unpacks two is an error of the file, not of the package."""
+    unpacked = PLAIN.replace(
+        "        return 0.5", "        first, second = self.mass\n        return 0.5"
+    )
+    (mine / "mine.py").write_text(unpacked, encoding="utf-8")
+    arguments = ("--system", f"{mine}/mine.py:Particle", "--out", mine / "o")
+    result = run("simulate", mine / "mine.toml", *arguments, *sets("system.mass=[2.0]"))
+    assert result.exit_code == 2
+    assert "first, second = self.mass" in result.stderr
+    assert result.stderr.splitlines()[-1].endswith(
+        "mine.py:Particle: ValueError: not enough values to unpack (expected 2, got 1)"
+    )
+
+
 def test_a_scenario_alone_runs_no_code(mine):
     mark = mine / "ran"
     (mine / "mine.py").write_text(f"open({str(mark)!r}, 'w')\n{PLAIN}", encoding="utf-8")

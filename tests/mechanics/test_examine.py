@@ -249,6 +249,14 @@ def test_numbers_in_a_dict_and_a_control_that_is_missing():
         jh.energy(hoist, 0.0, q, jnp.ones(2))
 
 
+def test_an_error_of_the_lagrangian_is_a_problem_with_its_line():
+    (problem,) = jh.examine(Hoist({"m": 2.0})).problems
+    assert problem.startswith("KeyError: 'g'. It is line")
+    assert problem.endswith(
+        'self.parameters["m"] * (0.5 * v[0] ** 2 - self.parameters["g"] * q[0])'
+    )
+
+
 class CallingHoist(Hoist):
     """A hoist whose force wrongly calls its control as a function of time."""
 

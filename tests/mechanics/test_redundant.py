@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel import SE2, Euclidean, acceleration, constraint_force, examine
+from jaxhamel import SE2, Euclidean, acceleration, constraint_force, examine, simulate
 from jaxhamel.mechanics import System
 
 
@@ -35,6 +35,18 @@ def test_wheels_on_one_axle_share_the_side_force():
         constraint_force(cart, *at), np.full(3, 2.0 * 0.7 * 1.5 / 3), rtol=1e-14
     )
     np.testing.assert_allclose(acceleration(cart, *at), np.zeros(2), atol=1e-14)
+
+
+def test_a_cart_that_a_jitted_function_closes_over():
+    """Only the speed is traced: the list of one-forms is checked, and the motion is a circle of radius v/ω."""
+    cart = Cart(jnp.asarray(2.0), jnp.array([-0.5, 0.0, 0.5]))
+    start, ts = jnp.zeros(3), jnp.array([0.0, 1.0])
+    end = jax.jit(lambda u: simulate(cart, start, u, ts).q_end)(jnp.array([0.7, 1.5]))
+    wanted = [0.7, 1.5 / 0.7 * np.sin(0.7), 1.5 / 0.7 * (1.0 - np.cos(0.7))]
+    np.testing.assert_allclose(end, wanted, rtol=1e-7)
+    turned = Turned(*jax.tree.leaves(cart))
+    with pytest.raises(ValueError, match="row 0 of `constraints"):
+        jax.jit(lambda u: simulate(turned, start, u, ts).u)(jnp.array([0.7, 1.5]))
 
 
 def test_examine_knows_the_list():

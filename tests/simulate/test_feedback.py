@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxhamel
-from jaxhamel import Feedback, MovingParts, ensemble, simulate
+from jaxhamel import Feedback, MovingParts, ensemble, examine, simulate
 from jaxhamel.mechanics import linearise
 from jaxhamel.systems import ActuatedDisk, CircularRails
 from tests.control.cart import Cart
@@ -200,6 +200,9 @@ def test_a_disk_with_moving_parts():
     found = simulate(driven, *start, TS, Feedback(Follow(motion, jnp.array(1.0))))
     prescribed = simulate(disk, q0, u0, TS, motion)
     np.testing.assert_allclose(found.u[:, :1], prescribed.u, atol=1e-7)
+    examined = examine(driven)
+    assert examined.holds, examined.problems
+    assert "holonomic" not in str(examined)
 
 
 CART = Cart(jnp.array(1.0))

@@ -216,6 +216,37 @@ def test_loops_that_do_not_fit(kind, start, options, error, message):
         simulate(kind(jnp.asarray(1.0)), jnp.array(start), jnp.zeros(1), TS, **options)
 
 
+@pytest.mark.parametrize(
+    ("kind", "start", "message"),
+    [(Rod, [1.1, 0.0], "are open"), (Shifted, [1.0, 0.5], r"changes along u\[0\]")],
+)
+def test_loops_are_checked_in_jit_too(kind, start, message):
+    """A system and a configuration that a jitted function closes over are concrete, so that the same errors are raised."""
+    system, start = kind(jnp.asarray(1.0)), jnp.array(start)
+    of_speed = jax.jit(lambda u: simulate(system, start, u, TS).u)
+    with pytest.raises(ValueError, match=message):
+        of_speed(jnp.zeros(1))
+
+
+def test_a_rod_that_a_jitted_function_closes_over():
+    """Only the speed is traced; the motion is that of the same call without `jit`."""
+    rod, start, speed = Rod(jnp.asarray(1.3)), jnp.array([1.3, 0.0]), jnp.array([0.4])
+    run = lambda u: simulate(rod, start, u, TS, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(jax.jit(lambda u: run(u).q)(speed), run(speed).q, rtol=1e-12)
+    of_length = lambda length: simulate(_rod_of_length(length), start, speed, TS[:2]).q
+    assert np.all(np.isfinite(jax.jit(of_length)(1.3)))
+
+
+def _rod_of_length(length):
+    """A rod whose class closes over a length, which may be a tracer that is no leaf of the system."""
+
+    class Own(Rod):
+        def holonomic(self, t, q):
+            return (0.5 * (jnp.dot(q, q) - length**2))[None]
+
+    return Own(jnp.asarray(1.3))
+
+
 def test_nothing_to_project_onto():
     with pytest.raises(TypeError, match=r"`system` Pendulum has no method `holonomic\(t, q\)`"):
         simulate(Pendulum(jnp.asarray(1.0)), jnp.zeros(1), jnp.zeros(1), TS, project=True)

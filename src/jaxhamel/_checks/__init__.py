@@ -48,4 +48,5 @@ from jaxhamel._checks._values import check_unit_vectors as check_unit_vectors
 from jaxhamel._checks._values import check_vector as check_vector
 from jaxhamel._checks._values import check_velocity as check_velocity
 from jaxhamel._checks._values import check_zero as check_zero
+from jaxhamel._checks._values import computed as computed
 from jaxhamel._checks._values import concrete as concrete

@@ -1,5 +1,8 @@
 """Checks of single values: shape, finiteness, sign, unit length."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import numpy as np
 from jax.core import Tracer
@@ -246,6 +249,15 @@ def check_arrays(**named) -> None:
 def any_tracer(tree) -> bool:
     """Whether some leaf is a tracer, so that its value is unknown."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def computed(f: Callable[..., Any], *arguments) -> Any:
+    """f(*arguments) with concrete values, also inside of `jit`; None if the result depends on a tracer."""
+    if any_tracer(arguments):
+        return None
+    with jax.ensure_compile_time_eval():
+        found = f(*arguments)
+    return None if any_tracer(found) else found
 
 
 def check_callable(name: str, value, signature: str) -> None:

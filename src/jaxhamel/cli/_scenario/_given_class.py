@@ -111,7 +111,7 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
 def of_given_class(error: BaseException, said: str | None) -> GivenClassError | None:
     """The error as a `GivenClassError` if it comes from the file of `--system`, otherwise None.
 
-    None also for a `ValueError` that the file itself raises: it is the class's own message about wrong values.
+    None also for a `ScenarioError` that shows a `ValueError` of the file: it is the class's own message about wrong values.
     """
     if said is None or isinstance(error, GivenClassError):
         return None
@@ -119,7 +119,9 @@ def of_given_class(error: BaseException, said: str | None) -> GivenClassError | 
     cause = error.__cause__ if isinstance(error, ScenarioError) else error
     frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
     own = [_same(frame.filename, path) for frame in frames]
-    if cause is None or not any(own) or (isinstance(cause, ValueError) and own[-1]):
+    if cause is None or not any(own):
+        return None
+    if cause is not error and isinstance(cause, ValueError) and own[-1]:
         return None
     return in_given_file(cause, path, f"--system {said}")
 

@@ -80,8 +80,8 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
 
     **Raises:** `ValueError` with advice on how to find a nearby configuration.
     """
-    if has_loops(system) and not _checks.any_tracer((system, t, q)):
-        check_loops_close(system, t, system.holonomic(t, q), power)
+    if has_loops(system):
+        check_loops_close(system, t, _checks.computed(system.holonomic, t, q), power)
 
 
 @compiled
@@ -122,18 +122,21 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
 
     **Raises:** `ValueError` that names `holonomic`.
     """
-    if not overrides(system, "holonomic") or _checks.any_tracer((system, t, q)):
+    if not overrides(system, "holonomic"):
         return
-    _checks.check_finite("holonomic(t, q)", system.holonomic(t, q))
-    check_loop_rates(system, t, *_rates(system, t, q))
+    found = _checks.computed(_loops_and_rates, system, t, q)
+    if found is not None:
+        value, *rates = found
+        _checks.check_finite("holonomic(t, q)", value)
+        check_loop_rates(system, t, *rates)
 
 
 @compiled
-def _rates(system, t, q):
-    """G; and the rates ġ = G v + ∂g/∂t for v along each free direction and, as the last one, for u = 0 (v = −B a)."""
-    _, gradient = loops(system, t, q)
+def _loops_and_rates(system, t, q):
+    """g; G; and the rates ġ = G v + ∂g/∂t for v along each free direction and, as the last one, for u = 0 (v = −B a)."""
+    value, gradient = loops(system, t, q)
     inverse = InverseFrame.at(system, t, q)
     at_rest = inverse.velocity(t, q, jnp.zeros(system.space.dim, gradient.dtype))
     _, explicit = jax.jvp(lambda t: system.holonomic(t, q), (t,), (jnp.ones_like(t),))
     last = gradient @ at_rest + explicit
-    return gradient, jnp.column_stack([gradient @ inverse.independent(t, q), last])
+    return value, gradient, jnp.column_stack([gradient @ inverse.independent(t, q), last])

@@ -137,9 +137,11 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
     if not overrides(system, "constraints") or _checks.any_tracer((system, t, q)):
         return
     rows = system.constraints(t, q)
-    if rows is not None:
-        check_number_of_constraints(system, rows)
-        check_span(system, t, *_listed_and_frame_rows(system, t, q))
+    if rows is None:
+        return
+    check_number_of_constraints(system, rows)
+    if (found := _checks.computed(_listed_and_frame_rows, system, t, q)) is not None:
+        check_span(system, t, *found)
 
 
 @compiled

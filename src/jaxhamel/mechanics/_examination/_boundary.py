@@ -28,7 +28,7 @@ from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._multipliers import check_redundant
 from jaxhamel.mechanics._controls._control import at_start, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
-from jaxhamel.mechanics._controls._moving_parts import MovingParts
+from jaxhamel.mechanics._controls._moving_parts import MovingParts, has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
 from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
@@ -200,7 +200,8 @@ def methods(system: System) -> list[str]:
     kinematic, system = isinstance(system, Kinematic), inner(system)
     plain = ("frame", "drift") if kinematic else ("frame", "drift", "force")
     forms = ("inverse_frame",) if kinematic else ("inverse_frame", "bodies", "invariants")
-    own = [name for name in (*plain, "holonomic", "constraints") if overrides(system, name)]
+    own = [name for name in (*plain, "constraints") if overrides(system, name)]
+    own += ["holonomic"] if has_loops(system) else []
     given = [name for name in forms if counts(system, name)]
     if kinematic:
         return [*own, *given]

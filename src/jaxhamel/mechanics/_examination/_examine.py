@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel._checks._traced import place_of
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._returns import check_returns, returns_of
 from jaxhamel.mechanics._checks._system import (
@@ -136,8 +137,10 @@ def examine(
         at = _arguments(system, *at)
         found["returns"] = _returns(system, *at)
         _check_values(system, at, found)
-    except (ValueError, TypeError) as error:  # the following checks cannot be made
-        found["problems"].append(_one_line(error))
+    except Exception as error:  # the following checks cannot be made
+        if not (isinstance(error, ValueError | TypeError) or place_of(error)):
+            raise
+        found["problems"].append(_with_place(error))
     found |= _route(system, found)
     found["problems"] = tuple(found["problems"])
     return Examination(system, *at[:3], **found)
@@ -272,6 +275,14 @@ def _route(system: System, found: dict[str, Any]) -> dict[str, Any]:
     else:
         why = "Gauss' principle on the Lagrangian: the system gives no bodies"
     return {"route": "gauss", "why": why, "not_used": not_used}
+
+
+def _with_place(error: Exception) -> str:
+    """The message in one line; for an error of the user's own code with its kind and its line."""
+    words, place = _one_line(error), place_of(error)
+    if not place or "It is line" in words:
+        return words
+    return f"{type(error).__name__}: {words.rstrip('.')}. {place}"
 
 
 def _one_line(error: Exception) -> str:
