@@ -32,7 +32,7 @@ import numpy as np
 from families import FAMILIES, Case, named
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import Written, written_out
+from jaxhamel._lanes._written_out import Written, written_out
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._rollout import mechanical
 

@@ -90,7 +90,7 @@ def test_a_saved_search_begins_at_the_initial_state_and_has_possible_values():
     start = control.FreeInitialState(u=False, lower=-9.0, upper=jnp.asarray(9.0))
     problem = least_energy(costs=(control.ControlEnergy(), prior), constraints=(end, start))
     first = CollocationSearch(METHOD, problem)
-    first.advance()
+    first.make_iterations()
     saved = first.to_arrays()
     elsewhere = {key: saved[key] + 0.3 for key in (".w.q", ".w.x", ".w.c", ".duals.costates")}
     again = CollocationSearch(METHOD, problem, saved | elsewhere)

@@ -38,7 +38,7 @@ def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
     search = CollocationSearch(control.Collocation(intervals=4, degree=3), problem)
     meshes = []
     while (ending := search.verdict()) is None:
-        search.advance()
+        search.make_iterations()
         meshes.append(search.transcription.shares.shape[0] - 1)
         saved = search.to_arrays()["shares"].shape[0] - 1
         assert saved == 4

@@ -14,7 +14,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import estimated_operations, written_out
+from jaxhamel._lanes._written_out import estimated_operations, written_out
 from jaxhamel.ensemble._equal_steps import _adjoint_groups
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes

@@ -22,7 +22,7 @@ def test_what_is_known(dtype):
     leaf = np.array([[0.0, 1.0, -1.0], [-0.0, 2.0, np.nan]], dtype)
     known = Known.of([leaf, np.zeros(100), np.arange(3), None, np.array([2.0])])
     assert [codes is None for codes in known.of_leaves] == [False, True, True, True, True]
-    seen = jax.make_jaxpr(lambda x: known.filled([x, None, None, None, None])[0])(leaf)
+    seen = jax.make_jaxpr(lambda x: known.with_constants([x, None, None, None, None])[0])(leaf)
     np.testing.assert_array_equal(
         jax.core.eval_jaxpr(seen.jaxpr, seen.consts, 7 * leaf + 5)[0],
         np.where([[1, 1, 1], [0, 0, 0]], leaf, 7 * leaf + 5),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import estimated_operations
+from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion, is_at_once
 from jaxhamel.mechanics import VectorField

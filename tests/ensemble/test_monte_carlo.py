@@ -10,7 +10,7 @@ from scipy import stats
 
 from jaxhamel import ensemble
 from jaxhamel.ensemble import Distribution, Samples, monte_carlo
-from jaxhamel.ensemble._study._running import Moments
+from jaxhamel.ensemble._study._progress import Moments
 from jaxhamel.ensemble._study._statistics import probability, summarise
 
 SPREAD = {

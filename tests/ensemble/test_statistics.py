@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxhamel.ensemble import Distribution, Samples, monte_carlo
-from jaxhamel.ensemble._study._running import Goal, Moments, Progress, Target, statistics_of
+from jaxhamel.ensemble._study._progress import Goal, Moments, Progress, Target, statistics_of
 from jaxhamel.ensemble._study._sampling import Probabilities
 from jaxhamel.ensemble._study._statistics import probability, quantiles, summarise
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes._graph._ranks import entries_axis, ranked
-from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel._lanes._xla_cpu import _one_loop, _pieces
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE, pieces, total, vectors_written

@@ -11,7 +11,7 @@ from jax.test_util import check_grads
 
 from jaxhamel._lanes._derivatives import _pullback
 from jaxhamel._lanes._derivatives._pullback import pullback
-from jaxhamel._lanes._length import written_out
+from jaxhamel._lanes._written_out import written_out
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(21)

@@ -19,7 +19,7 @@ class Halving(AbstractSearch):
         super().__init__(iterations, seconds)
         self.least, self.pieces, self.stop_at = least, pieces, stop_at
 
-    def advance(self):
+    def make_iterations(self):
         if self.stop_at is not None and len(self.rows) >= self.stop_at:
             raise KeyboardInterrupt
         for _ in range(self.pieces):
@@ -60,10 +60,10 @@ def test_one_iteration_is_made_without_any_time():
 class Late(Halving):
     """A search whose program is traced until its time is over."""
 
-    def advance(self):
+    def make_iterations(self):
         with compiled_before(self.began + self.seconds):
             jax.jit(self.traced)(1.0)
-        super().advance()
+        super().make_iterations()
 
     def traced(self, x):
         _deadline._DEADLINE.set(0.0)
@@ -105,10 +105,10 @@ class Silent(Halving):
 
     ended = False
 
-    def advance(self):
+    def make_iterations(self):
         self.ended = len(self.rows) == 2
         if not self.ended:
-            super().advance()
+            super().make_iterations()
 
     def verdict(self):
         return Verdict(False, "nothing is left to do") if self.ended else None

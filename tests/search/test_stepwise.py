@@ -5,7 +5,7 @@ import pytest
 
 from jaxhamel._search import _stepwise
 from jaxhamel._search._progress import Progress
-from jaxhamel._search._stepwise import At, Stepwise
+from jaxhamel._search._stepwise import Stepwise, StepwiseState
 
 
 @pytest.mark.parametrize("over_at", [None, 5])
@@ -17,11 +17,15 @@ def test_calls_ask_for_no_more_steps_than_are_left(monkeypatch, over_at):
         asked.append((int(many), bool(last)))
         steps = min(at.steps + int(many), over_at or 1000)
         costs = np.pad(1.0 / np.arange(at.steps + 1, steps + 1), (0, 64 - (steps - at.steps)))
-        return At(at.y, [], steps, steps == over_at, _stepwise.optx.RESULTS.successful), costs, ()
+        return (
+            StepwiseState(at.y, [], steps, steps == over_at, _stepwise.optx.RESULTS.successful),
+            costs,
+            (),
+        )
 
-    start = At(np.zeros(1), [], 0, False, _stepwise.optx.RESULTS.successful)
-    monkeypatch.setattr(_stepwise, "_begin", lambda task: start)
-    monkeypatch.setattr(_stepwise, "_advance", advance)
+    start = StepwiseState(np.zeros(1), [], 0, False, _stepwise.optx.RESULTS.successful)
+    monkeypatch.setattr(_stepwise, "_initial_state", lambda task: start)
+    monkeypatch.setattr(_stepwise, "_after_steps", advance)
     monkeypatch.setattr(_stepwise, "BURST_SECONDS", 1e9)
     search = Stepwise(None, 7)
     ending = search.run()

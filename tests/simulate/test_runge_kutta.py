@@ -10,9 +10,9 @@ from jaxhamel.simulate._solvers._runge_kutta import (
     RK4,
     Tableau,
     increment,
+    incremented,
     looped,
-    moved,
-    step,
+    runge_kutta_step,
     tableau,
 )
 
@@ -35,14 +35,17 @@ def test_a_step_is_that_of_diffrax(method):
     state = method.init(terms, T, T + H, START, None)
     wanted = method.step(terms, T, T + H, START, None, state, jnp.array(False))[0]
     found = tableau(method)
-    close(jax.jit(lambda y: step(rate, found, T, H, y))(START), wanted)
+    close(jax.jit(lambda y: runge_kutta_step(rate, found, T, H, y))(START), wanted)
     close(jax.jit(lambda y: looped(rate, found, T, H, y)[0])(START), wanted)
 
 
 def test_rk4_is_the_exponential_series_to_order_four():
     h, y = jnp.array(0.5), jnp.array(2.0)
     wanted = 2.0 * (1 + 0.5 + 0.5**2 / 2 + 0.5**3 / 6 + 0.5**4 / 24)
-    for end in (step(lambda t, y: y, RK4, T, h, y), looped(lambda t, y: y, RK4, T, h, y)[0]):
+    for end in (
+        runge_kutta_step(lambda t, y: y, RK4, T, h, y),
+        looped(lambda t, y: y, RK4, T, h, y)[0],
+    ):
         close(end, wanted)
 
 
@@ -59,8 +62,8 @@ def test_slopes_of_both_loops_are_the_same():
 def test_a_known_first_slope_is_used():
     zero = jax.tree.map(jnp.zeros_like, START)
     euler = Tableau.of([[0.0]], (1.0,), (0.0,))
-    close(step(rate, euler, T, H, START, first=zero), START)
-    close(moved(START, H, (0.0,), [zero]), START)
+    close(runge_kutta_step(rate, euler, T, H, START, first=zero), START)
+    close(incremented(START, H, (0.0,), [zero]), START)
     close(increment(H, (0.0,), [START]), zero)
 
 

@@ -47,7 +47,7 @@ def is_installed(name: str) -> bool:
 HOW: dict[type, str] = {}  # the kind of each class: how the content of its objects is found
 _KINDS: tuple[tuple[Any, str], ...] = (  # the first match is used
     (jax.core.Tracer, "tracer"),
-    (jax.Array, "same"),
+    (jax.Array, "identity"),
     (np.ndarray | np.generic, "numbers"),
     (types.FunctionType, "function"),
     (types.MethodType, "method"),

@@ -29,7 +29,7 @@ class NoContent(Exception):
     """The content is not available: it contains a tracer, which must not outlive its trace, or too many objects."""
 
 
-class Same:
+class ByIdentity:
     """Equal only to itself. The object is kept alive, so that no other can get its `id`."""
 
     __slots__ = ("value",)
@@ -38,7 +38,7 @@ class Same:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, ByIdentity) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -63,7 +63,7 @@ def content(value: Any) -> Hashable:
     return found
 
 
-def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
+def cells_with_values(cells: tuple[Any, ...] | None) -> Iterator[Any]:
     """The cells of a closure that have a value; a cell has none before its variable is defined."""
     for cell in cells or ():
         try:
@@ -120,8 +120,8 @@ class Walk:
             case "tracer":
                 self.has_tracer = True
                 return "tracer"
-            case "same":
-                return Same(value)
+            case "identity":
+                return ByIdentity(value)
             case "numbers":
                 return _of_numbers(value)
         if id(value) in self._seen:
@@ -158,7 +158,7 @@ class Walk:
             case "partial":
                 return "partial", self._all((value.func, value.args, value.keywords))
             case "module":
-                return Same(value), self._of_module(value, names)
+                return ByIdentity(value), self._of_module(value, names)
             case "class":
                 return self._of_class(value)
             case "container":
@@ -168,19 +168,23 @@ class Walk:
             case "property":
                 return self._all((value.fget, value.fset))
             case "opaque":
-                return Same(value), self.of(getattr(value, "__wrapped__", None))  # of `jax.jit`
-        return Same(value), self.of(type(value)), self._all(_fields(value))
+                return ByIdentity(value), self.of(
+                    getattr(value, "__wrapped__", None)
+                )  # of `jax.jit`
+        return ByIdentity(value), self.of(type(value)), self._all(_fields(value))
 
     def _of_foreign(self, f: types.FunctionType) -> Hashable:
         """The content of a function of another package: its identity and its closure (`jax.vmap(f)` has f there)."""
-        return Same(f), tuple(self.of(cell.cell_contents) for cell in filled(f.__closure__))
+        return ByIdentity(f), tuple(
+            self.of(cell.cell_contents) for cell in cells_with_values(f.__closure__)
+        )
 
     def _of_function(self, f: types.FunctionType) -> Hashable:
         names, known = sorted_names(f.__code__), f.__globals__
         used = frozenset(names)
         cells = tuple(
             self._at(id(cell), cell, lambda cell=cell: self.of(cell.cell_contents, used))
-            for cell in filled(f.__closure__)
+            for cell in cells_with_values(f.__closure__)
         )
         reached = tuple(
             self._at((id(known), name), known, lambda name=name: self.of(known[name], used))
@@ -208,7 +212,7 @@ class Walk:
             for name, x in list(vars(base).items())
             if name not in _DESCRIPTIONS
         )
-        return Same(kind), tuple(fields)
+        return ByIdentity(kind), tuple(fields)
 
     def _of_container(self, value: Any) -> Hashable:
         if isinstance(value, dict):
@@ -242,7 +246,7 @@ _CHANGED_BY_TRACING: dict[Hashable, Any] = {}
 
 def _of_numbers(value: Any) -> Hashable:
     if value.dtype.hasobject:
-        return Same(value)
+        return ByIdentity(value)
     return type(value), value.dtype, value.shape, hashlib.blake2b(value.tobytes()).digest()
 
 

@@ -50,8 +50,8 @@ class Block(NamedTuple):
         """All operands."""
         return [*self.operands, *self.shared]
 
-    def moved(self, place: Callable[[Nodes], Nodes]) -> "Block":
-        nodes = ([*map(place, each)] for each in (self.operands, self.results, self.shared))
+    def renumbered(self, new_nodes: Callable[[Nodes], Nodes]) -> "Block":
+        nodes = ([*map(new_nodes, each)] for each in (self.operands, self.results, self.shared))
         return Block(self.run, *nodes)
 
 
@@ -129,16 +129,16 @@ def run_in_parts(
     """
     for each in blocks:
         operands = _operands(known, each, run, like)
-        operands += [_shared(known, nodes) for nodes in each.shared]
+        operands += [_shared_array(known, nodes) for nodes in each.shared]
         results = each.run([x.value for x in operands], [x.axis for x in operands], size)
         pairs = zip(each.results, results, strict=True)
         known = known + [LaneArray(nodes, x, each.axis) for nodes, x in pairs]
     return run(known, outputs, avals, 0)
 
 
-def _shared(known: list[LaneArray], wanted: Nodes) -> LaneArray:
+def _shared_array(known: list[LaneArray], wanted: Nodes) -> LaneArray:
     """Assembles an array of numbers that all lanes share from the known arrays of such numbers."""
-    found = _same(known, wanted)
+    found = _known_array(known, wanted)
     if found is not None:
         return found
     needed = set(node_numbers([wanted]))
@@ -153,7 +153,7 @@ def _operands(
     known: list[LaneArray], of: Block, run: RunPart, like: Callable[[Nodes], jax.ShapeDtypeStruct]
 ) -> list[LaneArray]:
     """The operands of a block: those among the `known` arrays are taken from there, `run` computes the others."""
-    found = [_same(known, nodes) for nodes in of.operands]
+    found = [_known_array(known, nodes) for nodes in of.operands]
     missing = [i for i, each in enumerate(found) if each is None]
     for group in _grouped(missing, [x.size for x in of.operands]):
         nodes = [of.operands[i] for i in group]
@@ -184,7 +184,7 @@ def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
     return groups
 
 
-def _same(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
+def _known_array(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
     for each in known:
         if np.array_equal(each.nodes.ravel(), wanted.ravel()):
             lanes = each.value.shape[each.axis :] if each.axis == -1 else ()

@@ -139,11 +139,11 @@ class NotTaken(Exception):
 
 def _run_turn(turn: WrittenTurn, values: list) -> list:
     """Runs one turn: the look-ups, the fusion, and the equations that are not written out."""
-    known = turn.start(values)
+    known = turn.variables_before(values)
     _run_each(turn.early, known)
     found = _in_one_fusion(turn.program, [known[v] for v in turn.given])
     known.update(zip(turn.wanted, found, strict=True))
-    known.update({v: known[w] for v, w in turn.same.items()})
+    known.update({v: known[w] for v, w in turn.unchanged.items()})
     _run_each(turn.later, known)
     return [_value_of(known, v) for v in turn.results]
 

@@ -143,14 +143,14 @@ def _reads(jaxpr, tables: set[Any]) -> set[int]:
 
 def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided | None:
     jaxpr = closed.jaxpr
-    moved = _ancestors(jaxpr.eqns, reads)
-    of_lanes = not varies.isdisjoint(_read_by(jaxpr.eqns, moved))
-    if of_lanes and len(moved) > MOST_OF_LANES:
+    taken_out = _ancestors(jaxpr.eqns, reads)
+    of_lanes = not varies.isdisjoint(_read_by(jaxpr.eqns, taken_out))
+    if of_lanes and len(taken_out) > MOST_OF_LANES:
         return None
     if not of_lanes:
-        moved = _with_descendants(jaxpr, varies, reads, moved)
-    own = [equation for i, equation in enumerate(jaxpr.eqns) if i not in moved]
-    first = [equation for i, equation in enumerate(jaxpr.eqns) if i in moved]
+        taken_out = _with_descendants(jaxpr, varies, reads, taken_out)
+    own = [equation for i, equation in enumerate(jaxpr.eqns) if i not in taken_out]
+    first = [equation for i, equation in enumerate(jaxpr.eqns) if i in taken_out]
     wanted = _read_by(own, range(len(own))) | _variables(jaxpr.outvars)
     made = list(dict.fromkeys(v for e in first for v in e.outvars if v in wanted))
     look_ups, given = _part(closed, first, [], made)
@@ -160,16 +160,16 @@ def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided |
 
 def _ancestors(equations, wanted: set[int]) -> set[int]:
     """The indices of the `wanted` equations and of all equations on which they depend."""
-    moved, needed = set(wanted), set()
+    taken_out, needed = set(wanted), set()
     for i in range(len(equations) - 1, -1, -1):
-        if i in moved or not needed.isdisjoint(equations[i].outvars):
-            moved.add(i)
+        if i in taken_out or not needed.isdisjoint(equations[i].outvars):
+            taken_out.add(i)
             needed |= _variables(equations[i].invars)
-    return moved
+    return taken_out
 
 
-def _with_descendants(jaxpr, varies: set[Any], reads: set[int], moved: set[int]) -> set[int]:
-    """Adds to `moved` the equations that depend on look-ups but on no input that varies, with their ancestors."""
+def _with_descendants(jaxpr, varies: set[Any], reads: set[int], taken_out: set[int]) -> set[int]:
+    """Adds to `taken_out` the equations that depend on look-ups but on no input that varies, with their ancestors."""
     varying, found, later = set(varies), set(), set()
     for i, equation in enumerate(jaxpr.eqns):
         given = _variables(equation.invars)
@@ -178,7 +178,7 @@ def _with_descendants(jaxpr, varies: set[Any], reads: set[int], moved: set[int])
         elif i in reads or not found.isdisjoint(given):
             found |= set(equation.outvars)
             later.add(i)
-    return moved | _ancestors(jaxpr.eqns, later)
+    return taken_out | _ancestors(jaxpr.eqns, later)
 
 
 def _read_by(equations, places: Iterable[int]) -> set[Any]:

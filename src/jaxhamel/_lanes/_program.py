@@ -176,13 +176,13 @@ def _with_factors(program: Program, collect: bool) -> Program:
     )
     graph, place = factored(program.graph, starts, ends, collect)
 
-    def moved(nodes):
+    def new_nodes(nodes):
         return np.array([place[i] for i in nodes.ravel().tolist()], dtype=int).reshape(nodes.shape)
 
     graph.large_products = program.graph.large_products
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
-    graph.blocks = [each.moved(moved) for each in blocks]
-    return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
+    graph.blocks = [each.renumbered(new_nodes) for each in blocks]
+    return Program(graph, [*map(new_nodes, program.inputs)], [*map(new_nodes, program.outputs)])
 
 
 def _cost_of_program(program: Program) -> float:

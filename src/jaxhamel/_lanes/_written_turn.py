@@ -28,7 +28,7 @@ class WrittenTurn(NamedTuple):
     - `inputs`: the input variables of the body; `constants`: the values of its captured variables.
     - `early`: the look-ups in tables at positions that do not depend on other results of the turn.
     - `program`: the scalar operations, from the variables `given` to the variables `wanted`.
-    - `same`: a dictionary from each result that is an unchanged input to that input.
+    - `unchanged`: a dictionary from each result that is an unchanged input to that input.
     - `later`: the equations that are not written out; `results`: the result variables of the body.
     """
 
@@ -38,11 +38,11 @@ class WrittenTurn(NamedTuple):
     program: Program
     given: list[Any]
     wanted: list[Any]
-    same: dict[Any, Any]
+    unchanged: dict[Any, Any]
     later: list[Any]
     results: list[Any]
 
-    def start(self, values: list) -> dict[Any, Any]:
+    def variables_before(self, values: list) -> dict[Any, Any]:
         """The values of all variables before the turn, from the `values` of `inputs`."""
         return self.constants | dict(zip(self.inputs, values, strict=True))
 
@@ -135,7 +135,7 @@ class _Writer:
     def turn(self) -> WrittenTurn:
         """The turn: the scalar program from the inputs to the results that are written out, and the other equations."""
         given = [v for v in self.nodes if v in self.before and self._is_input(v)]
-        same, wanted = self._wanted(given)
+        unchanged, wanted = self._wanted(given)
         program = Program(self.graph, *([self.nodes[v] for v in x] for x in (given, wanted)))
         inputs = [*self.jaxpr.constvars, *self.jaxpr.invars]
         constants = dict(zip(inputs, self.body.consts, strict=False))
@@ -146,7 +146,7 @@ class _Writer:
             with_common_factors(program),
             given,
             wanted,
-            same,
+            unchanged,
             self.later,
             list(self.jaxpr.outvars),
         )
@@ -164,8 +164,8 @@ class _Writer:
             return (v.aval.shape, tuple(self.nodes[v].ravel().tolist()))
 
         places = {key(v): v for v in given}
-        same = {v: places[key(v)] for v in own if key(v) in places}
-        return same, [v for v in own if v not in same]
+        unchanged = {v: places[key(v)] for v in own if key(v) in places}
+        return unchanged, [v for v in own if v not in unchanged]
 
 
 def _look_ups(jaxpr: Any) -> list[Any]:
@@ -174,11 +174,11 @@ def _look_ups(jaxpr: Any) -> list[Any]:
     found: set[int] = set()
     for e in jaxpr.eqns:
         if e.primitive.name in _LOOK_UPS:
-            found |= _with_those_before(e, made)
+            found |= _with_dependencies(e, made)
     return [e for e in jaxpr.eqns if id(e) in found]
 
 
-def _with_those_before(e: Any, made: dict[Any, Any]) -> set[int]:
+def _with_dependencies(e: Any, made: dict[Any, Any]) -> set[int]:
     """The ids of the equation and of all equations on which it depends; empty if these are too many or contain a loop."""
     found, waiting = set(), [e]
     while waiting:

@@ -44,7 +44,7 @@ class AbstractSearch(ABC):
         self.rows: list[dict[str, Any]] = []
 
     @abstractmethod
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         """Makes the next iterations and calls `note` for each of them."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class AbstractSearch(ABC):
         ending = None
         try:
             while ending is None:
-                self.piece(progress)
+                self.iterate_and_report(progress)
                 ending = self.ending()
         except OutOfTime:
             ending = Verdict(False, self._words(self.not_compiled))
@@ -79,10 +79,10 @@ class AbstractSearch(ABC):
         """
         self.note()
 
-    def piece(self, progress: Callable[..., Any] | None) -> None:
+    def iterate_and_report(self, progress: Callable[..., Any] | None) -> None:
         """Makes the next iterations and reports them."""
         before = len(self.rows)
-        self.advance()
+        self.make_iterations()
         if progress is not None and len(self.rows) > before:
             progress(self.report())
 

@@ -30,7 +30,7 @@ class AbstractTask(eqx.Module):
     """The problem of a search: its starting point, optimistix solver, function to minimise, and results to report."""
 
     @abstractmethod
-    def start(self) -> Float[Array, " P"]:
+    def starting_point(self) -> Float[Array, " P"]:
         """The starting point."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class AbstractTask(eqx.Module):
         """The results to report at the final point `y`; `state`: the solver's final state."""
 
 
-class At(NamedTuple):
+class StepwiseState(NamedTuple):
     """The state of a search.
 
     - `y`: the point; `leaves`: the arrays of the solver's state; `steps`: the number of steps made.
@@ -68,14 +68,16 @@ class Stepwise(AbstractSearch):
 
     def __init__(self, task: AbstractTask, most: int):
         super().__init__(most)
-        self.task, self.at = task, _begin(task)
+        self.task, self.at = task, _initial_state(task)
         self.end: tuple[Any, Any] = (self.at.y, None)
         self.pace = np.inf  # seconds per step in the last call
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         began, left = time.monotonic(), self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), MOST_IN_ONE_CALL, left))
-        self.at, costs, self.end = _advance(self.task, self.at, *_budget_arrays(many, many == left))
+        self.at, costs, self.end = _after_steps(
+            self.task, self.at, *_budget_arrays(many, many == left)
+        )
         new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
         if self.rows:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
@@ -96,7 +98,7 @@ class Stepwise(AbstractSearch):
         return Progress.of_cost(len(self.rows), row["cost"], row["seconds"], self.time_left())
 
     def interrupted(self) -> Verdict:
-        _, _, self.end = _advance(self.task, self.at, *_budget_arrays(0, True))
+        _, _, self.end = _after_steps(self.task, self.at, *_budget_arrays(0, True))
         return super().interrupted()
 
 
@@ -105,13 +107,13 @@ def _budget_arrays(many: int, last: bool) -> tuple[Array, Array]:
 
 
 @compiled
-def _begin(task: AbstractTask) -> At:
+def _initial_state(task: AbstractTask) -> StepwiseState:
     """The initial state of the search. Its program is small, since it only needs the shapes of the task's results."""
     y, *_, arrays, _ = _first_state(task)
 
-    # the types that `_advance` returns, so that `_advance` is compiled only once
+    # the types that `_after_steps` returns, so that `_after_steps` is compiled only once
     y, leaves, result = strong((y, jax.tree.leaves(arrays), optx.RESULTS.successful))
-    return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
+    return StepwiseState(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
 
 @compiled
@@ -122,7 +124,7 @@ def _function(task: AbstractTask, y: Float[Array, " P"]):
 
 def _first_state(task: AbstractTask):
     """The search at its start: (y, f, solver, options, arrays of the solver's state, other parts of that state)."""
-    (solver, options), y = task.solver(), task.start()
+    (solver, options), y = task.solver(), task.starting_point()
 
     def f(y, _):
         return _function(task, y)
@@ -132,7 +134,9 @@ def _first_state(task: AbstractTask):
 
 
 @compiled
-def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
+def _after_steps(
+    task: AbstractTask, at: StepwiseState, many: Int[Array, ""], last: Bool[Array, ""]
+):
     """Makes up to `many` steps; returns the new state, the cost after each step, and (y, report) of the new point.
 
     The report is computed only if the search has ended or `last` is true; otherwise it consists of zeros.
@@ -152,7 +156,7 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
         result = optx.RESULTS.where(jnp.all(jnp.isfinite(y)), result, optx.RESULTS.nonfinite)
         over = over | (result != optx.RESULTS.successful)
         cost = state.f_info.as_min() if hasattr(state, "f_info") else cost
-        at = At(y, [], at.steps + 1, over, result)
+        at = StepwiseState(y, [], at.steps + 1, over, result)
         return taken + 1, at, eqx.filter(state, eqx.is_array), costs.at[taken].set(cost)
 
     carry = (

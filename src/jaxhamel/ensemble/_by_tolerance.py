@@ -7,7 +7,11 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jaxhamel import _checks
 from jaxhamel._lanes._xla_cpu._jit import jit
-from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation, adaptive_paths
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import (
+    AdaptiveOptions,
+    Equation,
+    adaptive_paths,
+)
 from jaxhamel.ensemble._checks._members import check_embedded_pair
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
@@ -37,14 +41,14 @@ def by_tolerance(
     check_embedded_pair(method, is_embedded_pair(method))
     most = MAX_STEPS if max_steps is None else max_steps
     check_options(None, None, most, None)
-    asked = Asked(method, most, *tolerances_of(rtol, atol, None, times.dtype))  # pyright: ignore
+    asked = AdaptiveOptions(method, most, *tolerances_of(rtol, atol, None, times.dtype))  # pyright: ignore
     states, unfinished = _states(equation, members, times, asked)
     warn_of_unfinished(unfinished, members.size, most)
     return states
 
 
 @jit
-def _states(equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked):
+def _states(equation: Equation, members: Members, ts: Float[Array, " T"], asked: AdaptiveOptions):
     """The states, and the number of trajectories that are not finite at the last time."""
     states = adaptive_paths(equation, members, ts, asked).states
     ends = [x[:, -1].reshape(members.size, -1) for x in jax.tree.leaves(states)]

@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jaxhamel import _checks
 from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel._lanes._xla_cpu._jit import jit
-from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Equation
 from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._checks._members import check_slope
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion
@@ -113,7 +113,9 @@ def ordinary_equation() -> Equation:
     return Equation(ordinary, _alone, lambda member: member[0])
 
 
-def _alone(member: tuple[Any, ...], ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
+def _alone(
+    member: tuple[Any, ...], ts: Float[Array, " T"], asked: AdaptiveOptions
+) -> tuple[Any, Array, Any]:
     """The solution of one member by diffrax: its states at `ts`, the last time, and the state at that time."""
     y0, args, f = member
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._columns import spare_lanes, widened
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._length import estimated_operations
+from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths

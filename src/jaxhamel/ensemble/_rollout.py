@@ -19,7 +19,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel._typing import Configuration, Control
-from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Equation
 from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
@@ -147,7 +147,7 @@ def _first_state(member: tuple[Any, ...]):
     return member[1:3]
 
 
-def _alone(route: str | None, member: tuple[Any, ...], ts, asked: Asked):
+def _alone(route: str | None, member: tuple[Any, ...], ts, asked: AdaptiveOptions):
     system, q0, u0, control = member
     options: dict[str, Any] = asked._asdict() | {"route": route}
     found = simulate(system, q0, u0, ts, control, **options)

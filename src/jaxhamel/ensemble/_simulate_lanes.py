@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST
-from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Paths, adaptive_paths
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Paths, adaptive_paths
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._members._members import Members
@@ -118,13 +118,13 @@ def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
     with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
         warnings.filterwarnings("ignore", message="lanes cannot take")
         return _described_adaptive(
-            members, ts, options.get("route"), Asked(solver, most, *tolerances)
+            members, ts, options.get("route"), AdaptiveOptions(solver, most, *tolerances)
         )
 
 
 @jit
 def _described_adaptive(
-    members: Members, ts: Float[Array, " T"], route: str | None, asked: Asked
+    members: Members, ts: Float[Array, " T"], route: str | None, asked: AdaptiveOptions
 ) -> Trajectory:
     """Integrates all members with adaptive steps and describes each path as a `Trajectory`."""
 

@@ -87,7 +87,7 @@ class Fit(AbstractSearch):
         self.began = time.monotonic()
         return estimate_of(self, self.run(self.progress))
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         self.over = next(self.rounds, _OVER) is _OVER
 
     def verdict(self) -> Verdict | None:

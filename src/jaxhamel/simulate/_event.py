@@ -50,7 +50,7 @@ class Conditions(eqx.Module):
         directions = jax.tree.leaves(given.direction, is_leaf=lambda x: x is None)
         return cls(functions, tuple(directions), structure)
 
-    def starting(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
+    def signed_at_start(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
         """The conditions with their signs just after the start of a motion; `field(t, y, args)` is its rate."""
         values = self._checked([f(t0, y0, args, **known) for f in self.functions])
         rate = (jnp.ones_like(t0), field(t0, y0, args))
@@ -146,7 +146,7 @@ class Ending(eqx.Module):
         known = {"terms": term, **{k: options[k] for k in ("solver", "stepsize_controller")}}
         if conditions is None:
             return cls(None, known)
-        return cls(conditions.starting(term.vector_field, t0, y0, args, known), known)
+        return cls(conditions.signed_at_start(term.vector_field, t0, y0, args, known), known)
 
     @property
     def event(self) -> diffrax.Event | None:

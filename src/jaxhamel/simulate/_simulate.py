@@ -21,7 +21,6 @@ from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
 from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
-from jaxhamel.simulate import _one_mode as one_mode
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._checks import (
     check_adjoint,
@@ -34,6 +33,7 @@ from jaxhamel.simulate._checks import (
 from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
 from jaxhamel.simulate._progress import meter
+from jaxhamel.simulate._refused_modes import refusing_forward_mode, refusing_reverse_mode
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver
 from jaxhamel.simulate._solvers._lie_group import LieGroup
@@ -148,11 +148,11 @@ def simulate(
         "progress_meter": meter(progress),
     }
     given = SystemAndControl.of(system, control)
-    inputs = one_mode.given(adjoint, (system, control, (q0, u0), ts))
+    inputs = refusing_forward_mode(adjoint, (system, control, (q0, u0), ts))
     system, control, y0, times = inputs
     in_order = _checks.concrete(ts) is not None  # `check_simulation` has compared them
     solution = _solve(system, control, y0, times, steps, options, route, layout, in_order)
-    solution = one_mode.returned(adjoint, solution)
+    solution = refusing_reverse_mode(adjoint, solution)
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 

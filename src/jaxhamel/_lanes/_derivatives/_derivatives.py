@@ -34,7 +34,9 @@ def with_derivative(
         forward = _forward(run, function, floats, active, batched, size)
         backward = _backward(run, function, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
-        rates = iter(linear_map(same(forward), same(backward), primals, along, wanted))
+        rates = iter(
+            linear_map(in_all_forms(forward), in_all_forms(backward), primals, along, wanted)
+        )
         return out, [next(rates) if of_float else None for of_float in floats]
 
     def evaluated(*values):
@@ -96,6 +98,6 @@ def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
 
 
-def same(function) -> LinearProgram:
+def in_all_forms(function) -> LinearProgram:
     """A `LinearProgram` with one function as all its forms, since it can be differentiated in both modes."""
     return LinearProgram(function, function, function)

@@ -39,13 +39,13 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
         invars=[*closed.jaxpr.constvars, *closed.jaxpr.invars],
         debug_info=closed.jaxpr.debug_info._replace(arg_names=None),
     )
-    known, closed = _looked_up(ClosedJaxpr(jaxpr, ()), list(closed.consts))
+    known, closed = _with_look_ups_first(ClosedJaxpr(jaxpr, ()), list(closed.consts))
     given = [*known, *leaves, *jax.tree.leaves(bars)]
     out = _pullback_p.bind(*given, closed=closed, fixed=len(known))
     return jax.tree.unflatten(structure, out)
 
 
-def _looked_up(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
+def _with_look_ups_first(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
     """Runs look-ups in large tables before the primitive, if their positions do not depend on x.
 
     There the `lanes` around the primitive find these look-ups and take them out of the loop, too (`_look_ups`). Returns the
@@ -102,7 +102,7 @@ def _batch(values, axes, **params):
 _pullback_p = own_primitive("pullback", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
 
 
-def written_out(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:
+def pullback_rule(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:
     """The rule for a pullback: writes it out by elimination.
 
     If an operation of F′(x) ẋ is not known to be linear, JAX's transpose is written out instead.
@@ -119,11 +119,11 @@ def written_out(graph: Graph, equation, interpret: Callable, *operands: Nodes) -
 def _by_elimination(graph: Graph, interpret, operands, *, closed, fixed: int) -> list[Nodes]:
     n = len(closed.in_avals)
     rates = _rates(closed, fixed)
-    inner = _Beside(graph)
-    given = [inner.taken(x) for x in operands]
+    inner = _InnerGraph(graph)
+    given = [inner.copies(x) for x in operands]
     along = [inner.tangents(x) for x in operands[fixed:n]]
     out = interpret(inner.graph, rates, [*given[:n], *along])
-    return inner.put_back(along, out, given[n:])
+    return inner.cotangents(along, out, given[n:])
 
 
 def _rates(closed, fixed: int) -> ClosedJaxpr:
@@ -148,7 +148,7 @@ def _has_branches(jaxpr) -> bool:
     )
 
 
-class _Beside:
+class _InnerGraph:
     """A second graph, whose inputs and constants are copies of nodes of an outer graph."""
 
     def __init__(self, outer: Graph):
@@ -156,10 +156,10 @@ class _Beside:
         self.graph.axis, self.graph.products_stay = outer.axis, outer.products_stay
         self.given: dict[int, int] = {}  # node of the outer graph: its node in this graph
 
-    def taken(self, nodes: Nodes) -> Nodes:
-        return _each(nodes, self._taken)
+    def copies(self, nodes: Nodes) -> Nodes:
+        return _each(nodes, self._copy_of)
 
-    def _taken(self, i: int) -> int:
+    def _copy_of(self, i: int) -> int:
         if i not in self.given:
             node = self.outer.nodes[i]
             known = node.value is not None
@@ -178,7 +178,7 @@ class _Beside:
         self.graph.mark(found, 0)
         return found
 
-    def put_back(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
+    def cotangents(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
         """The cotangents of the inputs `along`, as nodes of the outer graph.
 
         They are computed from `bars`, the cotangents of the results `out`.
@@ -192,10 +192,10 @@ class _Beside:
                 place[i] = shorter.constant(self.graph.value(i))
         pairs = [(place[i], place[bar]) for i, bar in zip(ends, known, strict=True)]
         found = transposed(shorter, [place[i] for i in starts], pairs)
-        moved = iter(self._outside(shorter, place, found))
+        moved = iter(self._outer_copies(shorter, place, found))
         return [_each(x, lambda _: next(moved)) for x in along]
 
-    def _outside(self, inner: Graph, place: dict[int, int], ends: list[int]) -> list[int]:
+    def _outer_copies(self, inner: Graph, place: dict[int, int], ends: list[int]) -> list[int]:
         """Copies the nodes `ends` and their dependencies into the outer graph; returns the copies of `ends`."""
         there = {place[here]: i for i, here in self.given.items() if here in place}
         for i in inner.needed(ends):

@@ -78,7 +78,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "convert_element_type": _of(
         fold=folding.converted, simplify=folding.convert, factor=factors.of_sum(1)
     ),
-    "copy": _of(simplify=folding.same, factor=factors.of_sum(1), gpu_kernel=False),
+    "copy": _of(simplify=folding.only_operand, factor=factors.of_sum(1), gpu_kernel=False),
     "cos": _of(fold=_by(np.cos), length=_SINE, repeated=_FUNCTION),
     "cosh": _of(),
     "digamma": _of(gpu_kernel=False),
@@ -148,7 +148,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "sinh": _of(),
     "sqrt": _of(fold=_by(np.sqrt), arguments=(FLOAT,)),
     "square": _of(fold=_by(np.square)),
-    "stop_gradient": _of(fold=_by(np.positive), simplify=folding.same),
+    "stop_gradient": _of(fold=_by(np.positive), simplify=folding.only_operand),
     "sub": _of(
         fold=_by(np.subtract),
         simplify=folding.subtract,

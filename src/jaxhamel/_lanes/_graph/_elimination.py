@@ -45,7 +45,7 @@ def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]])
     for node, bar in ends:
         bars[node] = graph.apply(lax.add_p, (bars[node], bar), dtype) if node in bars else bar
     zero = graph.constant(np.zeros((), dtype))
-    found = edges.back(bars)
+    found = edges.cotangents(bars)
     return [found.get(i, zero) for i in starts]
 
 
@@ -101,11 +101,13 @@ class _Edges:
 
         The pass is repeated, since an elimination may make that of a neighbour worthwhile.
         """
-        waiting = self._free()[::-1]
+        waiting = self._removable_nodes()[::-1]
         while waiting:
             left = []
             for i in waiting:
-                if self._is_free(i) and self._without(i) < sum(self._around(i)):
+                if self._has_shared_factors(i) and self._cost_of_direct_edges(i) < sum(
+                    self._edge_costs(i)
+                ):
                     self._eliminate(i)
                 else:
                     left.append(i)
@@ -115,15 +117,15 @@ class _Edges:
 
     def eliminate_groups(self) -> None:
         """Eliminates connected groups of nodes at once: one by one, x → {a, b} → {c, d} → … → y cannot be simplified."""
-        for group in self._groups(self._free()):
-            if self._is_worth_it(group):
+        for group in self._groups(self._removable_nodes()):
+            if self._costs_no_more(group):
                 for i in group:
                     self._eliminate(i)
 
-    def _free(self) -> list[int]:
-        return [i for i in self.nodes if i not in self.fixed and self._is_free(i)]
+    def _removable_nodes(self) -> list[int]:
+        return [i for i in self.nodes if i not in self.fixed and self._has_shared_factors(i)]
 
-    def _is_free(self, i: int) -> bool:
+    def _has_shared_factors(self, i: int) -> bool:
         """Whether all lanes share the factors of the node's edges."""
         factors = (*self.before[i].values(), *self.after[i].values())
         return not any(self.graph.nodes[c].batched for c in factors)
@@ -138,7 +140,7 @@ class _Edges:
             for k, b in after.items():
                 self._add(j, k, self.apply(lax.mul_p, a, b))
 
-    def _without(self, i: int) -> int:
+    def _cost_of_direct_edges(self, i: int) -> int:
         """The cost by which an elimination of node i raises that of the edges between its neighbours."""
         total = 0
         for j, a in self.before[i].items():
@@ -150,7 +152,7 @@ class _Edges:
                     total += _SUM if self._is_unit(a) and self._is_unit(b) else _PRODUCT
         return total
 
-    def _around(self, i: int) -> Iterator[int]:
+    def _edge_costs(self, i: int) -> Iterator[int]:
         """The cost of each of the node's edges."""
         return map(self._cost, (*self.before[i].values(), *self.after[i].values()))
 
@@ -168,7 +170,7 @@ class _Edges:
             groups += [sorted(found)] if found else []
         return groups
 
-    def _is_worth_it(self, group: list[int]) -> bool:
+    def _costs_no_more(self, group: list[int]) -> bool:
         """Whether direct edges from the nodes before the group to those after it cost no more than the group's edges."""
         own, reached = set(group), {}
         there, products, ends = -len(group), 0, set()
@@ -189,7 +191,7 @@ class _Edges:
         value = self.graph.value(factor)
         return value is not None and abs(value) == 1
 
-    def back(self, bars: dict[int, int]) -> dict[int, int]:
+    def cotangents(self, bars: dict[int, int]) -> dict[int, int]:
         """Propagates cotangents from the ends to all nodes; each is ordered like its node along the long axis (`_ranks`)."""
         bars, entries = dict(bars), self.graph.entries
         for k in reversed(self.nodes):

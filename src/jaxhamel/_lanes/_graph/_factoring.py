@@ -36,13 +36,13 @@ def factored(
 class _Rewriting:
     """Builds the new graph: copies the nodes that are needed, but writes sums with common factors in their shorter form.
 
-    `place` has the new node of each old one.
+    `new_nodes` has the new node of each old one.
     """
 
     def __init__(self, graph: Graph, ends: list[int], collect: bool):
         self.old, self.new, self.collect = graph, Graph(), collect
         self.needed = graph.needed(ends)
-        self.place: dict[int, int] = {}
+        self.new_nodes: dict[int, int] = {}
         self.inner = self._inner(Counter(ends))
 
     def _inner(self, uses: Counter) -> set[int]:
@@ -58,23 +58,23 @@ class _Rewriting:
 
     def run(self, inputs: list[int]) -> tuple[Graph, dict[int, int]]:
         for i in inputs:
-            self.place[i] = self.new.input(self.old.nodes[i].dtype, self.old.nodes[i].batched)
+            self.new_nodes[i] = self.new.input(self.old.nodes[i].dtype, self.old.nodes[i].batched)
         for i in self.needed:
-            if i not in self.inner and i not in self.place:
-                self.place[i] = self._moved(i)
-        return self.new, self.place
+            if i not in self.inner and i not in self.new_nodes:
+                self.new_nodes[i] = self._new_node(i)
+        return self.new, self.new_nodes
 
-    def _moved(self, i: int) -> int:
+    def _new_node(self, i: int) -> int:
         if not self._is_sum(i):
-            return self._as_it_was(i)
+            return self._unchanged_copy(i)
         terms = self._terms(i, 1)
         repeated = Counter(f for _, factors in terms if len(factors) == 2 for f in set(factors))
         if max(repeated.values(), default=0) < 2:
-            return self._as_it_was(i)
+            return self._unchanged_copy(i)
         sign, node = self._sum(terms, self.old.nodes[i].dtype)
         return node if sign > 0 else self._apply(lax.neg_p, (node,), self.old.nodes[i].dtype)
 
-    def _as_it_was(self, i: int) -> int:
+    def _unchanged_copy(self, i: int) -> int:
         """Copies a node unchanged, together with the inner nodes of the sum that it ends."""
         found: dict[int, int] = {}
         if self.inner.isdisjoint(self.old.nodes[i].operands):
@@ -83,7 +83,7 @@ class _Rewriting:
         while waiting:
             j = waiting[-1]
             missing = [
-                k for k in self.old.nodes[j].operands if k not in self.place and k not in found
+                k for k in self.old.nodes[j].operands if k not in self.new_nodes and k not in found
             ]
             waiting += missing
             if not missing:
@@ -94,7 +94,7 @@ class _Rewriting:
         node = self.old.nodes[i]
         if node.value is not None:
             return self.new.constant(node.value)
-        operands = [inside[j] if j in inside else self.place[j] for j in node.operands]
+        operands = [inside[j] if j in inside else self.new_nodes[j] for j in node.operands]
         return self._apply(node.primitive, operands, node.dtype, dict(node.params))
 
     def _terms(self, i: int, sign: int) -> list[Term]:
@@ -104,11 +104,11 @@ class _Rewriting:
         while waiting:
             j, sign = waiting.pop()
             if j not in self.inner:
-                terms.append((sign, (self.place[j],)))
+                terms.append((sign, (self.new_nodes[j],)))
             elif self._is_sum(j):
                 waiting += self._summands(j, sign)[::-1]
             else:
-                x, y = (self.place[k] for k in self.old.nodes[j].operands)
+                x, y = (self.new_nodes[k] for k in self.old.nodes[j].operands)
                 terms.append((sign, (x, y)))
         return self._collected(terms, self.old.nodes[i].dtype) if self.collect else terms
 
@@ -156,7 +156,7 @@ class _Rewriting:
             if common is None:
                 return self._chain(terms, dtype)
             group = [t for t in terms if len(t[1]) == 2 and common in t[1]]
-            sign, inner = self._sum([(s, _without(f, common)) for s, f in group], dtype)
+            sign, inner = self._sum([(s, _other_factors(f, common)) for s, f in group], dtype)
             terms = [
                 (sign, (common, inner)) if t is group[0] else t
                 for t in terms
@@ -197,6 +197,6 @@ def _most_common(terms: list[Term]) -> int | None:
     return factor if count > 1 else None
 
 
-def _without(factors: tuple[int, ...], factor: int) -> tuple[int, ...]:
+def _other_factors(factors: tuple[int, ...], factor: int) -> tuple[int, ...]:
     x, y = factors
     return (y,) if x == factor else (x,)

@@ -45,7 +45,7 @@ def clamped(low, x, high, **_):
 # --- simplifications: (graph, operands, dtype, params) ↦ an existing or simpler node with the same value, or None ------
 
 
-def _is(graph, node: int, number) -> bool:
+def _equals(graph, node: int, number) -> bool:
     return graph.numbers.get(node) == number
 
 
@@ -55,9 +55,9 @@ def _negative(graph, node: int, dtype) -> int:
 
 def multiply(graph, operands, dtype, params):
     for x, y in (operands, operands[::-1]):
-        if _is(graph, x, 0) or _is(graph, y, 1):
+        if _equals(graph, x, 0) or _equals(graph, y, 1):
             return x
-        if _is(graph, x, -1):
+        if _equals(graph, x, -1):
             return _negative(graph, y, dtype)
     for x, y in (operands, operands[::-1]):
         positive = graph.negated(x)
@@ -95,7 +95,7 @@ def _normal(dtype) -> tuple[float, float]:
 
 def add(graph, operands, dtype, params):
     for x, y in (operands, operands[::-1]):
-        if _is(graph, x, 0):
+        if _equals(graph, x, 0):
             return y
         positive = graph.negated(x)
         if positive is not None:
@@ -108,9 +108,9 @@ def add(graph, operands, dtype, params):
 
 def subtract(graph, operands, dtype, params):
     x, y = operands
-    if _is(graph, y, 0):
+    if _equals(graph, y, 0):
         return x
-    if _is(graph, x, 0):
+    if _equals(graph, x, 0):
         return _negative(graph, y, dtype)
     positive = graph.negated(y)
     return None if positive is None else graph.apply(lax.add_p, (x, positive), dtype)
@@ -118,7 +118,7 @@ def subtract(graph, operands, dtype, params):
 
 def divide(graph, operands, dtype, params):
     x, y = operands
-    return x if _is(graph, x, 0) or _is(graph, y, 1) else None
+    return x if _equals(graph, x, 0) or _equals(graph, y, 1) else None
 
 
 def negate(graph, operands, dtype, params):
@@ -137,7 +137,7 @@ def convert(graph, operands, dtype, params):
     return operands[0] if graph.nodes[operands[0]].dtype == dtype else None
 
 
-def same(graph, operands, dtype, params):
+def only_operand(graph, operands, dtype, params):
     return operands[0]
 
 

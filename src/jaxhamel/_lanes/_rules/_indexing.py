@@ -75,7 +75,7 @@ def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype, few
 def _chosen(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
     found = windows[-1]
     for i, window in enumerate(windows[:-1]):
-        here = np.array(_is(graph, start, i))
+        here = np.array(_equality(graph, start, i))
         found = each(graph, lax.select_n_p, dtype, here, found, window)
     return found
 
@@ -112,7 +112,7 @@ def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, 
             np.full_like(np.take(here, 0, axis), graph.constant(False)),
         )
         for m in range(max(0, j - (length - size)), min(size, j + 1)):
-            at = np.full_like(mask, _is(graph, start, j - m))
+            at = np.full_like(mask, _equality(graph, start, j - m))
             value = each(graph, lax.select_n_p, dtype, at, value, np.take(update, m, axis))
             found = each(graph, lax.and_p, bool, at, np.take(here, m, axis))
             mask = each(graph, lax.or_p, bool, mask, found)
@@ -121,7 +121,7 @@ def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, 
     return np.stack(values, axis), np.stack(masks, axis)
 
 
-def _is(graph: Graph, start: int, place: int) -> int:
+def _equality(graph: Graph, start: int, place: int) -> int:
     kind = graph.nodes[start].dtype
     return graph.apply(lax.eq_p, (start, graph.constant(np.asarray(place, kind))), bool)
 
@@ -181,7 +181,7 @@ def _scatter(combine: Callable) -> Callable:
 
     def rule(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
         params, dtype = equation.params, equation.outvars[0].aval.dtype
-        if combine is _replaced and params["update_jaxpr"] is not None:
+        if combine is _new_values and params["update_jaxpr"] is not None:
             raise Unsupported("scatter with a function")
         numbers, x = params["dimension_numbers"], x.copy()
         inserted = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -210,7 +210,7 @@ def _write(graph: Graph, x: Nodes, update: Nodes, starts: dict[int, int], combin
     for places in product(*possible):
         here = graph.constant(True)
         for start, place in zip(starts.values(), places, strict=True):
-            here = graph.apply(lax.and_p, (here, _is(graph, start, place)), bool)
+            here = graph.apply(lax.and_p, (here, _equality(graph, start, place)), bool)
         at = [slice(0, size) for size in update.shape]
         for axis, place in zip(starts, places, strict=True):
             at[axis] = slice(place, place + update.shape[axis])
@@ -225,7 +225,7 @@ def _possible(graph: Graph, start: int, last: int) -> list[int]:
     return [i for i in range(last + 1) if known is None or i == known]
 
 
-def _replaced(graph: Graph, old: Nodes, new: Nodes, dtype) -> Nodes:
+def _new_values(graph: Graph, old: Nodes, new: Nodes, dtype) -> Nodes:
     del graph, old, dtype
     return new
 
@@ -243,7 +243,7 @@ INDEXING: dict[str, Primitive] = {
     "dynamic_slice": _of(dynamic_slice, cpu_kernel=True),
     "dynamic_update_slice": _of(dynamic_update_slice, cpu_kernel=True),
     "gather": _of(gather, cpu_kernel=True),
-    "scatter": _of(_scatter(_replaced), cpu_kernel=writes_one_window),
+    "scatter": _of(_scatter(_new_values), cpu_kernel=writes_one_window),
     "scatter-add": _of(_scatter(_by(lax.add_p)), cpu_kernel=writes_one_window),
     "scatter-sub": _of(_scatter(_by(lax.sub_p))),
     "scatter-mul": _of(_scatter(_by(lax.mul_p))),

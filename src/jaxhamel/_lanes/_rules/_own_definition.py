@@ -15,22 +15,22 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 def own_definition(equation: Any) -> ClosedJaxpr | None:
     """A program equivalent to the operation, without the operation itself; None if JAX has no such definition."""
-    for definition in (_held, _traced):
+    for definition in (_inner_program, _traced_expansion):
         found = definition(equation)
         if found is not None and _defines(found, equation):
             return found
     return None
 
 
-def _held(equation: Any) -> ClosedJaxpr | None:
+def _inner_program(equation: Any) -> ClosedJaxpr | None:
     """The program among the operation's parameters; None unless there is exactly one."""
-    held = [x for x in equation.params.values() if isinstance(x, Jaxpr | ClosedJaxpr)]
-    if len(held) != 1:
+    found = [x for x in equation.params.values() if isinstance(x, Jaxpr | ClosedJaxpr)]
+    if len(found) != 1:
         return None
-    return held[0] if isinstance(held[0], ClosedJaxpr) else ClosedJaxpr(held[0], ())
+    return found[0] if isinstance(found[0], ClosedJaxpr) else ClosedJaxpr(found[0], ())
 
 
-def _traced(equation: Any) -> ClosedJaxpr | None:
+def _traced_expansion(equation: Any) -> ClosedJaxpr | None:
     """The jaxpr of the operation's expansion, or of the function that lowers it."""
     avals = [v.aval for v in equation.invars]
     for function in _functions(equation.primitive):

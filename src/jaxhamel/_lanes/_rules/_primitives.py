@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel._lanes._derivatives._pullback import written_out
+from jaxhamel._lanes._derivatives._pullback import pullback_rule
 from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
@@ -25,24 +25,24 @@ def _of_own_derivative(equation) -> list[Any]:
 
     It is traced under `jit`, which keeps the trace, so that compilation does not trace the function again.
     """
-    return _program(jax.jit(equation.params["function"]), *_given(equation))
+    return _program(jax.jit(equation.params["function"]), *_input_avals(equation))
 
 
 def _of_linear_map(equation) -> list[Any]:
     n, forward = equation.params["n"], jax.jit(equation.params["forward"].run)
-    given = _given(equation)
-    return _program(forward, given[:n], given[n:])
+    avals = _input_avals(equation)
+    return _program(forward, avals[:n], avals[n:])
 
 
-def _program(jitted: Callable, *given) -> list[Any]:
+def _program(jitted: Callable, *avals) -> list[Any]:
     """The jaxpr of a function, in a list. It is traced inside a lambda, whose name JAX writes into its debug information.
 
     Of a callable without a name JAX would write the text instead, with all jaxprs in it.
     """
-    return [jax.make_jaxpr(lambda *values: jitted(*values))(*given).jaxpr]
+    return [jax.make_jaxpr(lambda *values: jitted(*values))(*avals).jaxpr]
 
 
-def _given(equation) -> list[Any]:
+def _input_avals(equation) -> list[Any]:
     return [v.aval for v in equation.invars]
 
 
@@ -109,7 +109,7 @@ PRIMITIVES: dict[str, Primitive] = {
     **ORDER,
     **LINEAR_ALGEBRA,
     **CONTROL_FLOW,
-    "jaxhamel_pullback": Primitive(Kind.CALL, written_out, nested=True),
+    "jaxhamel_pullback": Primitive(Kind.CALL, pullback_rule, nested=True),
     **WITHOUT_RULE,
 }
 UNKNOWN = Primitive(Kind.WITHOUT_RULE)

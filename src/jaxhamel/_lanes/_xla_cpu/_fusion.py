@@ -23,7 +23,7 @@ from jaxlib.mlir import ir
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 # The jaxlib and the processors on which fusions and kernels of loops were tested.
-SEEN, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
+TESTED_JAXLIB, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
 
 _COMPARISONS = {"eq", "ge", "gt", "le", "lt", "ne"}
 _ARITHMETIC = {"abs", "add", "add_any", "clamp", "div", "max", "min", "mul", "neg", "rem", "sub"}
@@ -38,7 +38,7 @@ _DTYPES = {np.dtype(x) for x in ("bool", "int32", "int64", "float32", "float64")
 
 def fusions_work() -> bool:
     """Whether this XLA is known to compile a fusion inside of a kernel."""
-    return jaxlib.version.__version_info__ == SEEN and platform.machine() in PROCESSORS
+    return jaxlib.version.__version_info__ == TESTED_JAXLIB and platform.machine() in PROCESSORS
 
 
 def fused(function: Callable, values: Sequence[Any]) -> list | None:

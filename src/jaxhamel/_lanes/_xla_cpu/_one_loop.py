@@ -290,7 +290,7 @@ def one_loop_works() -> bool:
 
     Its arguments must be that element and the initial values.
     """
-    return not is_described() and _tried()[0]
+    return not is_described() and _trial_results()[0]
 
 
 def one_kernel_works() -> bool:
@@ -298,7 +298,7 @@ def one_kernel_works() -> bool:
 
     It is False with several devices: XLA may partition the call among them, and the parts then cannot communicate.
     """
-    return not is_described() and jax.device_count() == 1 and _tried()[1]
+    return not is_described() and jax.device_count() == 1 and _trial_results()[1]
 
 
 # The most values that one loop reads or writes: XLA ends the process at 1,000 (jaxlib 0.10.2).
@@ -316,7 +316,7 @@ OLDEST = (0, 10, 2)
 
 
 @cache
-def _tried() -> list[bool]:
+def _trial_results() -> list[bool]:
     if jax.default_backend() != "cpu" or jaxlib.version.__version_info__ < OLDEST:
         return [False, False]
     try:

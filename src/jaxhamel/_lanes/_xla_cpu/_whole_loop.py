@@ -29,7 +29,7 @@ from jax.interpreters import ad
 from jaxhamel._lanes._fused_turns import with_fused_turns
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
-from jaxhamel._lanes._xla_cpu._fusion import PROCESSORS, SEEN
+from jaxhamel._lanes._xla_cpu._fusion import PROCESSORS, TESTED_JAXLIB
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
@@ -102,10 +102,10 @@ def _loops_work() -> bool:
     """
     if platform.machine() not in PROCESSORS:
         return False
-    return jaxlib.version.__version_info__ == SEEN or tried()
+    return jaxlib.version.__version_info__ == TESTED_JAXLIB or trial_succeeds()
 
 
-def tried() -> bool:
+def trial_succeeds() -> bool:
     def program(a, x, turns):
         def turn(i, c):
             return (c[0] @ a / jnp.sum(c[0]), c[1].at[i].set(c[0][0]))

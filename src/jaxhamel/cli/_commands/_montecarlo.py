@@ -26,8 +26,8 @@ from jaxhamel.cli._terminal import Terminal
 from jaxhamel.ensemble import Samples, Study
 from jaxhamel.ensemble._checks._quantities import check_accuracy
 from jaxhamel.ensemble._study._monte_carlo import asked_of
+from jaxhamel.ensemble._study._progress import Progress
 from jaxhamel.ensemble._study._run import EnsembleRun
-from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 from jaxhamel.viz._motion._run import ShownMotion

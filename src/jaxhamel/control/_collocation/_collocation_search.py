@@ -122,7 +122,7 @@ class CollocationSearch(AbstractSearch):
         state = self.state if self.elastic is None else self.before_elastic
         return to_arrays(self.transcription, state)
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         left = self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()

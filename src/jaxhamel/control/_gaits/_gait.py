@@ -229,11 +229,11 @@ class _Gait(AbstractTask):
     problem: GaitProblem
     tolerances: tuple[Scalar, ...]
 
-    def start(self) -> Float[Array, " P"]:
+    def starting_point(self) -> Float[Array, " P"]:
         return free_parameters(self.problem.curve)[0]
 
     def solver(self) -> tuple[Any, dict[str, Any]]:
-        mode = "fwd" if self.start().shape[0] <= _FORWARD else "bwd"
+        mode = "fwd" if self.starting_point().shape[0] <= _FORWARD else "bwd"
         return optx.BFGS(*self.tolerances), {"autodiff_mode": mode}  # pyright: ignore[reportArgumentType]
 
     def function(self, y: Float[Array, " P"]) -> tuple[Scalar, Scalar]:
@@ -244,7 +244,7 @@ class _Gait(AbstractTask):
         """The resulting gait with its numbers, and those of the initial gait."""
         problem = self.problem
         curves = jax.tree.map(
-            lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.start(), y)]
+            lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.starting_point(), y)]
         )
         g, value = jax.lax.map(problem.reached, curves)
         curve, g_end = jax.tree.map(lambda x: x[1], (curves, g))

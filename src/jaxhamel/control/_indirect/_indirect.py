@@ -152,7 +152,7 @@ class ExtremalSearch(AbstractSearch):
         self.size = np.inf
         self.stuck = False
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         if self.found is None:
             self._evaluate(self.nodes)
             return

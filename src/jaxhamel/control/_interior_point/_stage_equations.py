@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel._lanes._length import written_out
+from jaxhamel._lanes._written_out import written_out
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,

@@ -15,8 +15,7 @@ from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import retract, tangent_size
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
-from jaxhamel.simulate._solvers._runge_kutta import step as runge_kutta_step
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_step
 
 Matrix = Float[Array, "d d"]
 TIMES_OF_RATES = 32  # times at which the rates of the closed loop are computed

@@ -70,7 +70,7 @@ class _Search(AbstractControlSearch):
         super().__init__(method.iterations, method.max_seconds)
         self.method, self.problem, self.descent = method, problem, _begin(method, p)
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         self.descent, numbers = _descend(self.method, self.problem, self.descent)
         self.note(**_best_of(numbers))
 

@@ -192,7 +192,7 @@ class _Search(AbstractControlSearch):
         ending = super().run(progress)
         return ending if ending.status == NOT_FINITE else self._close_gaps(ending, progress)
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         self.iterate, numbers = advance(
             self.shooting, self.problem, self.grid, self.iterate, *self.limits
         )
@@ -254,7 +254,7 @@ class _Search(AbstractControlSearch):
         self.iterate = last._replace(candidate=last.point, started=jnp.zeros_like(last.started))
         for _ in range(6):
             self.iterate = self.iterate._replace(damping=heavy)
-            self.piece(progress)
+            self.iterate_and_report(progress)
             if self.rows[-1]["defect"] < self._closed():
                 return ending
         return Verdict(False, f"{ending.status}; {_open(self.rows[-1])}")

@@ -123,7 +123,7 @@ class _LeastSquares(AbstractTask):
     problem: ControlProblem
     p: Float[Array, " P"]
 
-    def start(self) -> Float[Array, " P"]:
+    def starting_point(self) -> Float[Array, " P"]:
         return self.p
 
     def solver(self) -> tuple[Any, dict[str, Any]]:

@@ -19,9 +19,9 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     AdaptiveLane,
     Inside,
     StepLimits,
+    attempted_step,
     first_lane,
     state_within,
-    step,
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
@@ -48,7 +48,7 @@ class NextOutput(NamedTuple):
     time: Float[Array, " W"]
 
 
-class Kept(NamedTuple):
+class StepTaken(NamedTuple):
     """The latest step of each lane.
 
     - `kept`: whether it was accepted; `start`, `end`: its times; `inside`: its interpolant.
@@ -87,7 +87,7 @@ class Programs(NamedTuple):
             def own(t, y):
                 return rate(t, y, mine, shared)
 
-            return step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
+            return attempted_step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
 
         def by_stages(lane, mine, shared, limits):
             def of_lanes(t, y):
@@ -96,7 +96,7 @@ class Programs(NamedTuple):
             def ends(y):
                 return lanes(unit, (0, None))(y, shared)
 
-            return step(of_lanes, ends, pair, lane, limits)[:2]
+            return attempted_step(of_lanes, ends, pair, lane, limits)[:2]
 
         def point(inside, theta, shared):
             return unit(state_within(inside, theta), shared)
@@ -136,7 +136,7 @@ def adaptive(
         new, inside = programs.step(lane._replace(next_output=()), mine, shared, limits)
         if not many:
             return new, written
-        just = Kept(new.kept > lane.kept, lane.t, lane.end, inside, whose)
+        just = StepTaken(new.kept > lane.kept, lane.t, lane.end, inside, whose)
 
         def point(theta):
             return programs.point(inside, theta, shared)
@@ -184,7 +184,7 @@ def as_scalars(tree) -> tuple[Any, Callable]:
 
 
 def _written(
-    point: Callable, just: Kept, inner: Float[Array, " m"], next_output: NextOutput, written
+    point: Callable, just: StepTaken, inner: Float[Array, " m"], next_output: NextOutput, written
 ):
     """Writes the states at all output times that the accepted steps have passed."""
 

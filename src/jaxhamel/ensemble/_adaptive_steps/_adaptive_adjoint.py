@@ -45,7 +45,7 @@ class StepRecord(NamedTuple):
     powers: tuple[Columns, ...]
 
 
-class Saved(NamedTuple):
+class OutputCotangents(NamedTuple):
     """The interior output times, and the cotangents of the states at these times, `(W, m)` for each number of a state."""
 
     times: Float[Array, " m"]
@@ -131,7 +131,7 @@ def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared
     """Transposes one stage: returns its cotangent Ȳ, ȳ + Ȳ, and p̄ + f_pᵀ κ; the added terms are zero in a rejected step."""
 
     def of(x):
-        return rate(t, x[0], *parameters.filled(x[1], mine, shared))
+        return rate(t, x[0], *parameters.inserted(x[1], mine, shared))
 
     here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
@@ -161,7 +161,12 @@ def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, share
 
 
 def step_back(
-    programs: Backward, pair: Pair, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
+    programs: Backward,
+    pair: Pair,
+    row: StepRecord,
+    saved: OutputCotangents,
+    given: Inputs,
+    bars: Bars,
 ):
     """Transposes one step: returns the cotangents before the step, from those after it."""
     at, size = (row.t, row.end, row.kept), len(pair.b)
@@ -185,7 +190,7 @@ def step_back(
 
 
 def _states_within(
-    programs: Backward, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
+    programs: Backward, row: StepRecord, saved: OutputCotangents, given: Inputs, bars: Bars
 ) -> Bars:
     """Transposes the states at all output times within the step: updates the moments M_m = Σ_θ θ^m v_θ and `place`."""
     inside, h = Inside(row.stages[0], row.powers), row.end - row.t

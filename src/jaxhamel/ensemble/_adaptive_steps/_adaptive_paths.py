@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxhamel._lanes._columns import ColumnLayout
-from jaxhamel._lanes._derivatives._derivatives import is_float, same
+from jaxhamel._lanes._derivatives._derivatives import in_all_forms, is_float
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths_for
@@ -88,7 +88,7 @@ def _programs(
         return list(jax.vjp(moving, *at)[1](list(bars)))
 
     if faster is None:
-        return same(forward), same(backward)
+        return in_all_forms(forward), in_all_forms(backward)
 
     def ahead(known, along):
         return faster.forward(known[:n], active, along)
@@ -110,7 +110,7 @@ def _of_active(function: Callable, floats: list[int], active: list[int], leaves)
     return moving, [leaves[i] for i in active]
 
 
-class Asked(NamedTuple):
+class AdaptiveOptions(NamedTuple):
     """The settings of adaptive steps: the method and the limit on their number, both static, and the tolerances."""
 
     solver: diffrax.AbstractERK
@@ -146,12 +146,12 @@ class Equation(NamedTuple):
     """
 
     in_lanes: Callable[[Members], tuple[ColumnLayout, SteppedMotion]]
-    alone: Callable[[tuple, Float[Array, " T"], Asked], tuple[PyTree, Any, PyTree]]
+    alone: Callable[[tuple, Float[Array, " T"], AdaptiveOptions], tuple[PyTree, Any, PyTree]]
     first: Callable[[tuple], PyTree]
 
 
 def adaptive_paths(
-    equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked
+    equation: Equation, members: Members, ts: Float[Array, " T"], asked: AdaptiveOptions
 ) -> Paths:
     """Integrates the members in lanes, with first derivatives in lanes as well.
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
-from jaxhamel.simulate._solvers._runge_kutta import increment, moved, stages
+from jaxhamel.simulate._solvers._runge_kutta import increment, incremented, stages
 
 SAFETY, MOST_GROWTH, MOST_SHRINK = 0.9, 10.0, 0.2
 
@@ -94,7 +94,7 @@ class Within(NamedTuple):
     end: Columns
 
 
-def step(
+def attempted_step(
     rate: Callable, unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits
 ) -> tuple[AdaptiveLane, Inside, Within]:
     """Attempts one more step; returns the lane after it, the interpolant of the step, and its stages.
@@ -104,7 +104,7 @@ def step(
     h = lane.end - lane.t
     first = lane.slope if pair.reuses else None
     points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
-    end = points[-1] if pair.reuses else moved(lane.y, h, pair.b, slopes)
+    end = points[-1] if pair.reuses else incremented(lane.y, h, pair.b, slopes)
     projected = unit(end)
     error = increment(h, pair.error, slopes)
     estimate = _estimate(error, lane.y, projected, limits)

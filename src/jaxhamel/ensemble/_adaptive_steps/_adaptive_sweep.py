@@ -23,7 +23,7 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
     Backward,
     Bars,
     Inputs,
-    Saved,
+    OutputCotangents,
     StepRecord,
     step_back,
 )
@@ -32,8 +32,8 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     UNDER_WAY,
     AdaptiveLane,
     StepLimits,
+    attempted_step,
     first_lane,
-    step,
 )
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
@@ -109,7 +109,7 @@ class Sweep(NamedTuple):
             def own(t, y):
                 return rate(t, y, mine, shared)
 
-            new, inside, seen = step(own, lambda y: unit(y, shared), pair, lane, limits)
+            new, inside, seen = attempted_step(own, lambda y: unit(y, shared), pair, lane, limits)
             z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
             return new, StepRecord(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
 
@@ -135,7 +135,7 @@ class Sweep(NamedTuple):
         """
         given, saved = (
             Inputs(own.mine, self.shared, self.parameters),
-            Saved(self.inner, own.between),
+            OutputCotangents(self.inner, own.between),
         )
         lane = self.first(self.start, own.y, own.mine, self.shared, self.limits)
         lane = lane._replace(stands=jnp.where(own.tried > 0, UNDER_WAY, ARRIVED).astype(jnp.int32))
@@ -167,7 +167,7 @@ class Sweep(NamedTuple):
             jnp.array(True), jnp.array(0, jnp.int32), between, store, self._bars(own)
         )
         state = jax.lax.while_loop(lambda state: state.forward | (state.place >= 0), one, start)
-        return state.store, self._at_start(own, given, state.bars)
+        return state.store, self._with_first_slope(own, given, state.bars)
 
     def _run(self, lane: AdaptiveLane, store: Store, most, given: Inputs):
         """Runs at most `most` steps; returns the lanes, the store with the latest records, and the number of steps."""
@@ -184,7 +184,9 @@ class Sweep(NamedTuple):
         lane, rows, done = jax.lax.while_loop(going, one, start)
         return lane, store._replace(rows=rows), done
 
-    def _back(self, rows: StepRecord, many, saved: Saved, given: Inputs, bars: Bars) -> Bars:
+    def _back(
+        self, rows: StepRecord, many, saved: OutputCotangents, given: Inputs, bars: Bars
+    ) -> Bars:
         """Transposes the steps of the first `many` records, from the last to the first."""
 
         def one(n, bars):
@@ -205,7 +207,9 @@ class Sweep(NamedTuple):
         place = jnp.zeros(own.tried.shape, jnp.int32)
         return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
 
-    def _at_start(self, own: Ensemble, given: Inputs, bars: Bars) -> tuple[Columns, Columns]:
+    def _with_first_slope(
+        self, own: Ensemble, given: Inputs, bars: Bars
+    ) -> tuple[Columns, Columns]:
         """(ȳ, p̄) at the start; if the first slope was computed before the steps, with its contribution."""
         if not self.pair.reuses:
             return bars.y, bars.p

@@ -82,11 +82,11 @@ def through_lanes(
     queue = Queue(first, mine, jnp.arange(size), jnp.asarray(size))
     ends = Ends.of(first)
     for width, fewer in widths:
-        queue, ends, written = _served(step, queue, ends, written, width, fewer)
+        queue, ends, written = _run_in_lanes(step, queue, ends, written, width, fewer)
     return ends, written
 
 
-def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: int):
+def _run_in_lanes(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: int):
     """Runs the queue in `width` lanes until no trajectory waits and at most `fewer` lanes are busy.
 
     Returns the queue of the trajectories in these lanes, the ends, and the states at interior output times.
@@ -109,15 +109,15 @@ def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: in
         lane, written = jax.lax.while_loop(going, one, (work.lane, work.written))
         return work._replace(lane=lane, written=written)
 
-    work = jax.lax.while_loop(goes_on, refilled_and_on, _nobody(queue, ends, written, width))
-    return _still_at_work(work), _noted(work), work.written
+    work = jax.lax.while_loop(goes_on, refilled_and_on, _unused_lanes(queue, ends, written, width))
+    return _busy_as_queue(work), _ends_with_finished(work), work.written
 
 
 def _busy(lane: AdaptiveLane):
     return jnp.sum(lane.stands == UNDER_WAY)
 
 
-def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
+def _unused_lanes(queue: Queue, ends: Ends, written, width: int) -> Work:
     """Lanes without trajectories: all are marked as finished and unused."""
 
     def fill(x):
@@ -130,7 +130,7 @@ def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
     )
 
 
-def _noted(work: Work) -> Ends:
+def _ends_with_finished(work: Work) -> Ends:
     """The ends of all trajectories, with those of the finished lanes added."""
     there = jnp.where(work.lane.stands == UNDER_WAY, len(work.ends.t), work.whose)
 
@@ -142,7 +142,7 @@ def _noted(work: Work) -> Ends:
 
 def _refilled(queue: Queue, work: Work) -> Work:
     """Puts the next trajectories of the queue into the finished lanes."""
-    ends, free = _noted(work), work.lane.stands != UNDER_WAY
+    ends, free = _ends_with_finished(work), work.lane.stands != UNDER_WAY
     place = work.taken + jnp.cumsum(free, dtype=work.taken.dtype) - 1
     takes = free & (place < queue.many)
     place = jnp.where(takes, place, 0)
@@ -153,7 +153,7 @@ def _refilled(queue: Queue, work: Work) -> Work:
     return Work(lane, mine, whose, taken, ends, work.written)
 
 
-def _still_at_work(work: Work) -> Queue:
+def _busy_as_queue(work: Work) -> Queue:
     """The busy lanes as a queue."""
     order = jnp.argsort(work.lane.stands != UNDER_WAY)
     lane, mine, whose = jax.tree.map(lambda x: x[order], tuple(work[:3]))

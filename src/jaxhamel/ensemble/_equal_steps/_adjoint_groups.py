@@ -27,7 +27,7 @@ from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
-from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at, filled
+from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at, scattered
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
@@ -86,13 +86,13 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
         found: dict[int, Columns] = {}
         y_bar, hw = (), ()
         for group, here in reversed(list(zip(steps.groups[1:], heads, strict=True))):
-            stages, later = _stages(steps.method, t, h, group, found)
+            stages, later = _group_coefficients(steps.method, t, h, group, found)
             given = (z if group[1] > 1 else (), here, mine, shared, w, later, y_bar, p_bar)
             found[group[0]], y_bar, p_bar, hw = program(begins, stages, *given)
-        stages, later = _stages(steps.method, t, h, steps.groups[0], found)
+        stages, later = _group_coefficients(steps.method, t, h, steps.groups[0], found)
         given = (z, hw, mine, shared, w, later, y_bar, p_bar)
         changed, p_bar = of_first(begins, stages, *given)
-        return tuple(replaced(w, needed.moved, changed)), p_bar
+        return tuple(replaced(w, needed.changing, changed)), p_bar
 
     return back
 
@@ -100,7 +100,7 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
 _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
-class _Stages(NamedTuple):
+class _GroupCoefficients(NamedTuple):
     """The coefficients of a group.
 
     - `h`: the step; `times`: those of the stages; `b`: the weights of the slopes.
@@ -115,7 +115,7 @@ class _Stages(NamedTuple):
     ahead: jax.Array
 
 
-def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
+def _group_coefficients(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
     """The coefficients of a group, and Σ a Ȳ of later stages (`_combined`), whose cotangents Ȳ are `found`."""
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
@@ -123,7 +123,7 @@ def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Colu
     of = h.dtype.type
     times = [t + of(c) * h for c in method.c[own]]
     inside = [[h * of(x) if x else None for x in row[own]] for row in method.a[own]]
-    return _Stages(h, times, inside, [*map(of, method.b[own])], h * of(ahead)), column
+    return _GroupCoefficients(h, times, inside, [*map(of, method.b[own])], h * of(ahead)), column
 
 
 def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
@@ -132,14 +132,14 @@ def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
         return terms[0] if terms else (0.0, ())
     factors, columns = zip(*terms, strict=True)
     zero = [jnp.zeros_like(x) for x in columns[0]]
-    return 1.0, _ahead(zero, factors, columns)
+    return 1.0, _plus_weighted(zero, factors, columns)
 
 
 def _group_back(
     steps: Steps,
     parameters: Parameters,
     begins,
-    stages: _Stages,
+    stages: _GroupCoefficients,
     z,
     here,
     mine,
@@ -156,11 +156,11 @@ def _group_back(
     `y_bar` as long as it equals w.
     """
     moving = steps.needed.rate
-    y = entries_at(_began(steps, begins, z, shared, w), moving) if z else ()
+    y = entries_at(_state_at_start(steps, begins, z, shared, w), moving) if z else ()
 
     def along(x):
         here, y, p = x
-        return _sums(steps, stages, y, here, parameters.filled(p, mine, shared), w, later)
+        return _sums(steps, stages, y, here, parameters.inserted(p, mine, shared), w, later)
 
     x = (here, y or here, parameters.of(mine, shared))
     hw = [stages.h * v for v in w]
@@ -173,7 +173,7 @@ def _first_group_back(
     steps: Steps,
     parameters: Parameters,
     begins,
-    stages: _Stages,
+    stages: _GroupCoefficients,
     z,
     hw,
     mine,
@@ -189,36 +189,36 @@ def _first_group_back(
     at no cost: if this program read `w` while also writing it, XLA would copy it.
     """
     needed = steps.needed
-    full = filled(z, needed.kept, w[0], len(w))
+    full = scattered(z, needed.kept, w[0], len(w))
 
     def along(x):
         z, p = x
-        mine_of, shared_of = parameters.filled(p, mine, shared)
-        y = _began(
-            steps, begins, entries_at(replaced(full, needed.moved, z), needed.kept), shared_of, w
+        mine_of, shared_of = parameters.inserted(p, mine, shared)
+        y = _state_at_start(
+            steps, begins, entries_at(replaced(full, needed.changing, z), needed.kept), shared_of, w
         )
         here = entries_at(y, needed.rate)
         return y, _sums(steps, stages, here, here, (mine_of, shared_of), w, later)
 
     y_bar = tuple(replaced(w, needed.rate, y_bar or entries_at(w, needed.rate)))
-    x = (entries_at(full, needed.moved), parameters.of(mine, shared))
+    x = (entries_at(full, needed.changing), parameters.of(mine, shared))
     hw = hw or [stages.h * v for v in w]
     z_bar, bars = pullback(along, x, (y_bar, (hw, later)))
     return z_bar, added(p_bar, numbers(bars))
 
 
-def _began(steps: Steps, begins, z, shared, like) -> tuple:
+def _state_at_start(steps: Steps, begins, z, shared, like) -> tuple:
     """The state y at the start of a step from the stored entries of z: N(z), or z in the first step.
 
     Entries that are not stored are zero.
     """
-    z = filled(z, steps.needed.kept, like[0], len(like))
+    z = scattered(z, steps.needed.kept, like[0], len(like))
     if not steps.needed.made:
         return z
     return tuple(jnp.where(begins > 0, x, y) for x, y in zip(z, steps.unit(z, shared), strict=True))
 
 
-def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
+def _sums(steps: Steps, stages: _GroupCoefficients, y, here, of, w, later) -> tuple[tuple, list]:
     """The function of a group that is transposed: Σ b k over its stages, and h a k of the last one.
 
     Instead of h a k, an empty list is returned for the last group of a step.
@@ -226,17 +226,19 @@ def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, 
     moving = steps.needed.rate
 
     def whole(numbers):
-        return filled(numbers, moving, w[0], len(w))
+        return scattered(numbers, moving, w[0], len(w))
 
     slopes: list = []
     for t, inside in zip(stages.times, stages.inside, strict=True):
-        here = _ahead(y, inside, [entries_at(k, moving) for k in slopes]) if slopes else here
+        here = (
+            _plus_weighted(y, inside, [entries_at(k, moving) for k in slopes]) if slopes else here
+        )
         slopes.append(steps.rate(t, whole(here), *of))
-    total = _ahead([jnp.zeros_like(w[0])] * len(w), stages.b, slopes)
+    total = _plus_weighted([jnp.zeros_like(w[0])] * len(w), stages.b, slopes)
     return total, [stages.ahead * k for k in entries_at(slopes[-1], moving)] if later else []
 
 
-def _ahead(start, weights, columns) -> tuple:
+def _plus_weighted(start, weights, columns) -> tuple:
     """Computes start + Σ weight · column; a weight of None is zero."""
     for a, x in zip(weights, columns, strict=False):
         start = start if a is None else [s + a * v for s, v in zip(start, x, strict=True)]

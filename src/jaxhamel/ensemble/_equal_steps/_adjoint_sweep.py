@@ -25,12 +25,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._derivatives._derivatives import same
+from jaxhamel._lanes._derivatives._derivatives import in_all_forms
 from jaxhamel._lanes._derivatives._linear_map import linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
-from jaxhamel.ensemble._equal_steps._needed import entries_at, filled
+from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 
 
@@ -56,7 +56,7 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
             forward = partial(_forward, advance, structure, active)
             backward = partial(_backward, steps, count, structure, active)
             along, out = [tangents[i] for i in active], list(out)
-            return out, linear_map(same(forward), same(backward), given, along, out)
+            return out, linear_map(in_all_forms(forward), in_all_forms(backward), given, along, out)
 
         return tuple(own_derivative(flat, rule, leaves, jax.eval_shape(flat, *leaves)))
 
@@ -198,9 +198,9 @@ def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
 
     def single(z, mine, shared, bar, w, p_bar):
         def of(z, p):
-            return steps.unit(z, parameters.filled(p, mine, shared)[1])
+            return steps.unit(z, parameters.inserted(p, mine, shared)[1])
 
-        z = filled(z, needed.ends, w[0], len(w))
+        z = scattered(z, needed.ends, w[0], len(w))
         more, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](tuple(bar))
         return added(w, more), added(p_bar, numbers(bars))
 

@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._in_fusions import in_fusions
-from jaxhamel._lanes._length import written_out
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
@@ -32,7 +32,7 @@ from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
-from jaxhamel.simulate._solvers._runge_kutta import Tableau, looped, moved, point_of, stages
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, incremented, looped, point_of, stages
 from jaxhamel.simulate._step_size import steps_in
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
@@ -204,7 +204,7 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
 
     def one_step(t, h, y, mine, shared):
         points, slopes = stages(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
-        z = moved(y, h, method.b, slopes)
+        z = incremented(y, h, method.b, slopes)
         return kept(unit(z, shared), z, points)
 
     def in_turn(t, h, y, mine, shared):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxhamel._lanes._length import Written, written_out
+from jaxhamel._lanes._written_out import Written, written_out
 from jaxhamel.ensemble._members._parameters import replaced
 
 
@@ -27,7 +27,7 @@ class Needed(NamedTuple):
         return sorted({*self.rate, *self.ends})
 
     @property
-    def moved(self) -> list[int]:
+    def changing(self) -> list[int]:
         """Indices of the entries whose cotangents change in a step."""
         return sorted({*self.rate, *self.ends, *self.made})
 
@@ -55,6 +55,6 @@ def entries_at(values, places) -> tuple:
     return tuple(values[i] for i in places)
 
 
-def filled(values, places, like, many: int) -> tuple:
+def scattered(values, places, like, many: int) -> tuple:
     """A tuple of length `many` with `values` at the given indices and zeros elsewhere."""
     return tuple(replaced([jnp.zeros_like(like)] * many, places, values))

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._columns import Columns
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane, Packed
-from jaxhamel.simulate._solvers._runge_kutta import Tableau, step
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, runge_kutta_step
 
 
 class Intervals(NamedTuple):
@@ -232,7 +232,7 @@ def stepper(method: Tableau, operations: int, longest: int) -> tuple[Callable, n
     """
     stages = len(method.b)
     if stages * operations <= longest:
-        return lambda rate, tableau, *at: step(rate, method, *at), np.zeros(1)
+        return lambda rate, tableau, *at: runge_kutta_step(rate, method, *at), np.zeros(1)
     return partial(_staged, chained if method.chained else looped, stages), table(method)
 
 

@@ -31,7 +31,7 @@ class Known(NamedTuple):
         """Finds known numbers in concrete arrays; inputs that are differentiated, mapped over or traced stay variables."""
         return cls(tuple(map(_codes, leaves)))
 
-    def filled(self, leaves: Sequence[Any]) -> list[Any]:
+    def with_constants(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves with their known numbers as constants."""
         return [_with_constants(*each) for each in zip(leaves, self.of_leaves, strict=True)]
 

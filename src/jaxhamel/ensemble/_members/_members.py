@@ -133,7 +133,7 @@ class Members(eqx.Module):
         """
         batched = self.batched[: len(jax.tree.leaves(first))]
         varying = [x for x, varies in zip(self.leaves, batched, strict=False) if varies]
-        found = {index for x in varying for index in _standing_out(np.asarray(x))}
+        found = {index for x in varying for index in _suspicious_index(np.asarray(x))}
         return sorted(found | ({0} if any_field_is_zero(first) else set()))
 
     def _check_inertia(self, index: int, dtype) -> None:
@@ -165,7 +165,7 @@ class Members(eqx.Module):
 
         Shared numbers that are known to be 0, 1 or −1 become constants.
         """
-        own, others = iter(entries), iter(self.known.filled(eqx.combine(shared, fixed)))
+        own, others = iter(entries), iter(self.known.with_constants(eqx.combine(shared, fixed)))
         filled = [next(own) if varies else next(others) for varies in self.batched]
         return jax.tree.unflatten(self.structure, filled)
 
@@ -221,7 +221,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
     rows = {i: np.moveaxis(x, batched[i], 0) for i, x in known.items() if x is not None}
     if check is None or len(rows) < len(batched):
         return
-    for index in sorted({place for x in rows.values() for place in _standing_out(x)}):
+    for index in sorted({place for x in rows.values() for place in _suspicious_index(x)}):
         own = [np.asarray(rows[i][index]) if i in rows else x for i, x in enumerate(leaves)]
         try:
             check(jax.tree.unflatten(structure, own))
@@ -229,7 +229,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
             raise wrong_member(index, error) from None
 
 
-def _standing_out(x: np.ndarray) -> list[int]:
+def _suspicious_index(x: np.ndarray) -> list[int]:
     """A list with the index of the trajectory that has the smallest entry or a NaN; empty if all entries are positive."""
     entries = x.reshape(-1)
     if not entries.size:

@@ -21,7 +21,7 @@ class Parameters(NamedTuple):
         arrays = jax.tree.leaves(shared)
         return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
 
-    def filled(self, values, mine, shared):
+    def inserted(self, values, mine, shared):
         """The inputs (mine, shared), with the differentiated ones replaced by `values`."""
         arrays, structure = jax.tree.flatten(shared)
         mine = tuple(replaced(mine, self.mine, values[0]))

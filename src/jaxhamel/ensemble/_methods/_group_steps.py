@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jaxhamel._typing import Configuration
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
-from jaxhamel.simulate._solvers._base_classes import advance, apply
-from jaxhamel.simulate._solvers._runge_kutta import Tableau, increment, step, tableau
+from jaxhamel.simulate._solvers._base_classes import apply, retracted
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, increment, runge_kutta_step, tableau
 
 GroupState = tuple[Configuration, Any]  # (q, rest)
 Slope = Callable[[Any, GroupState], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)
@@ -37,8 +37,8 @@ class MuntheKaas(NamedTuple):
 
         first = slope(t, y)  # at the start of the step φ is zero, and dexp the identity
         start = (jnp.zeros_like(first[0]), rest0)
-        phi, rest = step(rate, self.tableau, t, h, start, first)
-        return advance(space, q0, phi), rest
+        phi, rest = runge_kutta_step(rate, self.tableau, t, h, start, first)
+        return retracted(space, q0, phi), rest
 
 
 class CommutatorFree(NamedTuple):

@@ -12,8 +12,8 @@ from jaxhamel import _checks
 from jaxhamel.ensemble._checks._run_folder import check_about
 from jaxhamel.ensemble._checks._sampling import check_model
 from jaxhamel.ensemble._study._distributions import Distributions
+from jaxhamel.ensemble._study._progress import Progress
 from jaxhamel.ensemble._study._run import EnsembleRun
-from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._sampling import Samples
 from jaxhamel.ensemble._study._study import Study
 

@@ -22,7 +22,7 @@ from jaxhamel.ensemble._checks._sampling import check_room, check_whole
 from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
 from jaxhamel.ensemble._study._devices import Devices, gathered, in_order, of_the_first, together
-from jaxhamel.ensemble._study._running import (
+from jaxhamel.ensemble._study._progress import (
     BY_THE_MODEL,
     NOT_FINITE,
     Goal,
@@ -63,11 +63,11 @@ class EnsembleRun:
         has_aux: bool = False,
     ):
         check_folder(folder, resume)
-        wanted = check_whole("block", _suitable(samples.size) if block is None else block)
+        wanted = check_whole("block", _default_block(samples.size) if block is None else block)
         # at most N, since unused lanes cost time; the default takes few different values, so that few programs are compiled
         self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
         self._devices, self._has_aux, self._first = Devices(model), has_aux, None
-        shapes = jax.eval_shape(model, self._filled_up(0))
+        shapes = jax.eval_shape(model, self._padded_block(0))
         quantities = check_aux(shapes, self.block)[0] if has_aux else shapes
         self.names = check_quantities(quantities, self.block)
         self.events = tuple(n for n in self.names if quantities[n].dtype == bool)
@@ -96,7 +96,7 @@ class EnsembleRun:
 
     def _origin(self, model: Callable[[dict[str, Array]], Any]) -> Origin:
         last = -(-self.samples.size // self.block) - 1
-        return Origin.of(model, self._filled_up(0), self._filled_up(last))
+        return Origin.of(model, self._padded_block(0), self._padded_block(last))
 
     def values(
         self, progress: Callable[[Progress], None] | None = None
@@ -164,7 +164,7 @@ class EnsembleRun:
     def _rows(self, numbered: tuple[int, int]) -> Float[np.ndarray, "B c"]:
         """Computes block `index` as task `number`: each trajectory's quantities (NaN if it failed) and failure code."""
         number, index = numbered
-        found = self._devices(number, self._filled_up(index))
+        found = self._devices(number, self._padded_block(index))
         size = min(self.block, self.samples.size - index * self.block)
         if self._has_aux:
             found, aux = found
@@ -179,14 +179,14 @@ class EnsembleRun:
         rows[why != 0] = np.nan
         return np.concatenate([rows, why[:, None]], axis=1)
 
-    def _filled_up(self, index: int) -> dict[str, np.ndarray]:
+    def _padded_block(self, index: int) -> dict[str, np.ndarray]:
         """The samples of one block; a last, incomplete block is filled up with copies of its last sample."""
         sample = self.samples[index * self.block : (index + 1) * self.block]
         missing = self.block - len(next(iter(sample.values())))
         return {n: np.concatenate([x, np.repeat(x[-1:], missing, 0)]) for n, x in sample.items()}
 
 
-def _suitable(size: int) -> int:
+def _default_block(size: int) -> int:
     """The default number of trajectories in a block: N/32, rounded to a power of two within bounds, on every machine."""
     return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST_BLOCK, LARGEST_BLOCK))
 

@@ -28,8 +28,8 @@ from jaxhamel.ensemble._checks._quantities import (
 from jaxhamel.ensemble._checks._run_folder import check_about
 from jaxhamel.ensemble._checks._sampling import check_model, check_sampling, check_whole
 from jaxhamel.ensemble._study._distributions import Distributions
+from jaxhamel.ensemble._study._progress import Progress
 from jaxhamel.ensemble._study._run import EnsembleRun
-from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._sampling import (
     SAMPLERS,
     Probabilities,

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from jaxhamel._words import counted
-from jaxhamel.ensemble._study._running import BY_THE_MODEL, NOT_FINITE, said_of, statistics_of
+from jaxhamel.ensemble._study._progress import BY_THE_MODEL, NOT_FINITE, said_of, statistics_of
 from jaxhamel.ensemble._study._sampling import Samples
 
 

@@ -175,7 +175,7 @@ class BFGSSearch(AbstractSearch):
         self.step = _jit(lambda p, state, a: solver.step(function, p, a, options, state, tags))
         self.over = lambda p, state: solver.terminate(function, p, arrays, options, state, tags)[0]
 
-    def advance(self) -> None:
+    def make_iterations(self) -> None:
         self.p, self.state, _ = self.step(self.p, self.state, self.arrays)
         self.note(cost=float(self.state.f_info.f))
 

@@ -38,7 +38,7 @@ def _each(product, operator, space, phi, x):
     return product(getattr(space, operator)(phi), x)
 
 
-def advance(space: AbstractSpace, q: Configuration, delta: Velocity) -> Configuration:
+def retracted(space: AbstractSpace, q: Configuration, delta: Velocity) -> Configuration:
     """q·exp(δ), normalised against rounding: the end of a step."""
     return space.normalise(space.retract(q, delta))
 
@@ -76,7 +76,7 @@ class GroupHermite(diffrax.AbstractLocalInterpolation):
         rest = jax.tree.map(
             lambda *ends: _cubic(theta, *ends), self.rest0, self.rest1, self.drest0, self.drest1
         )
-        return advance(self.space, self.q0, phi), rest
+        return retracted(self.space, self.q0, phi), rest
 
 
 def _cubic(theta, y0, y1, d0, d1):

@@ -35,7 +35,7 @@ from jaxhamel.mechanics._kinematics import (
 )
 from jaxhamel.mechanics._small_solve import inverse
 from jaxhamel.mechanics._system import System, overrides
-from jaxhamel.simulate._solvers._base_classes import advance, apply_dual
+from jaxhamel.simulate._solvers._base_classes import apply_dual, retracted
 
 _MAX_ITERATIONS = 50
 
@@ -166,7 +166,7 @@ def discrete_hamel(system: System, at: TimeNode, h: Scalar, control: Control) ->
 
     xi, solved = root(equations, at.guess)
     _, after = _end_momenta(system, at, h, xi, control)
-    t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
+    t1, q1 = at.t + h, retracted(system.space, at.q, h * xi)
     frame1 = InverseFrame.at(system, t1, q1)(t1, q1)
     return TimeNode(
         t1, q1, frame1, _independent_part(system, frame1, after), xi, at.solved & solved

@@ -12,7 +12,7 @@ from diffrax import AbstractLocalInterpolation
 from jaxhamel._typing import Configuration, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate._checks import check_group_state, check_lie_group
-from jaxhamel.simulate._solvers._base_classes import AbstractWrappedMethod, advance, apply
+from jaxhamel.simulate._solvers._base_classes import AbstractWrappedMethod, apply, retracted
 
 
 class LieGroup(AbstractWrappedMethod):
@@ -79,7 +79,7 @@ class LieGroup(AbstractWrappedMethod):
         (phi1, rest1), local_error, local_info, state, result = self.inner.step(
             _LocalTerm(terms, self.space, q0), t0, t1, local_y0, args, solver_state, made_jump
         )
-        q1 = advance(self.space, q0, phi1)
+        q1 = retracted(self.space, q0, phi1)
         error = (
             None if local_error is None else (self.space.rate(q1, local_error[0]), local_error[1])
         )
@@ -136,7 +136,7 @@ class _Interpolation(AbstractLocalInterpolation):
                 jnp.subtract, self.evaluate(t1, left=left), self.evaluate(t0, left=left)
             )
         phi, rest = self.local.evaluate(t0, left=left)
-        return advance(self.space, self.q0, phi), rest
+        return retracted(self.space, self.q0, phi), rest
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
     k_i = f(t + c_i h, Y_i) ,   Y_i = y + h Σ_{j<i} a_ij k_j ,   y₁ = y + h Σ_i b_i k_i .
 
 The explicit Runge–Kutta steps of the package use this module, for any pytree y; diffrax takes its own steps, and the GPU
-kernel has loops of its own. `step` unrolls the stages and skips zero weights, which takes the fewest operations. `looped`
-runs a loop over the stages, which compiles the right-hand side only once.
+kernel has loops of its own. `runge_kutta_step` unrolls the stages and skips zero weights, which takes the fewest operations.
+`looped` runs a loop over the stages, which compiles the right-hand side only once.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,7 +97,7 @@ def increment(h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
     return jax.tree.map(add, *(k for _, k in used))
 
 
-def moved(y: Y, h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
+def incremented(y: Y, h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
     """y + h Σ_i w_i k_i."""
     if not any(weights[: len(slopes)]):
         return y
@@ -110,14 +110,16 @@ def stages(
     """The stages Y_1 … Y_s and their slopes k_1 … k_s, unrolled; `first` is k_1 if it is known."""
     points, slopes = [y], [rate(t, y) if first is None else first]
     for weights, c in zip(method.a[1:], method.c[1:], strict=True):
-        points.append(moved(y, h, weights, slopes))
+        points.append(incremented(y, h, weights, slopes))
         slopes.append(rate(t + h.dtype.type(c) * h, points[-1]))
     return points, slopes
 
 
-def step(rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None) -> Y:
+def runge_kutta_step(
+    rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None
+) -> Y:
     """y₁, with unrolled stages; `first` is k_1 if it is known."""
-    return moved(y, h, method.b, stages(rate, method, t, h, y, first)[1])
+    return incremented(y, h, method.b, stages(rate, method, t, h, y, first)[1])
 
 
 def looped(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:

@@ -60,16 +60,16 @@ class LoopProgram(NamedTuple):
     def goes_on(self, p: Sequence, x: Sequence) -> Any:
         return jaxpr_as_fun(self.condition)(*p, *x)[0]
 
-    def step(self, p: Sequence, x: Sequence) -> list:
+    def next_state(self, p: Sequence, x: Sequence) -> list:
         return list(jaxpr_as_fun(self.body)(*p, *x))
 
-    def step_again(self, p: Sequence, x: Sequence) -> list:
+    def repeated_state(self, p: Sequence, x: Sequence) -> list:
         return list(jaxpr_as_fun(self.repeated)(*p, *x))
 
     def run(self, *inputs: Any) -> list:
         """Runs the loop and returns the state at its end."""
         first, p, _, x = self.divided(inputs)
-        return lax.while_loop(lambda x: self.goes_on(first, x), lambda x: self.step(p, x), x)
+        return lax.while_loop(lambda x: self.goes_on(first, x), lambda x: self.next_state(p, x), x)
 
 
 # (program, inputs, whether each has a tangent, cotangents of the end) -> cotangents of p″ and x_0

@@ -64,7 +64,7 @@ class RepeatedStep(eqx.Module):
     def error_order(self, terms: Any) -> Any:
         return self.solver.error_order(terms)
 
-    def start(self, state: Any, y: Any) -> Recorded:
+    def initial_state(self, state: Any, y: Any) -> Recorded:
         count = self.solver.tableau.num_stages
         return Recorded(state, jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), y))
 

@@ -32,7 +32,7 @@ def _summed(program: LoopProgram, inputs, moves, bars) -> tuple[list, list]:
         state, total = carry
 
         def saved(values):
-            after = program.step_again(replaced(p, active, values), program.full(state, x))
+            after = program.repeated_state(replaced(p, active, values), program.full(state, x))
             return [after[i] for i in written], [after[i] for i in program.kept]
 
         _, pull, after = jax.vjp(saved, [p[i] for i in active], has_aux=True)

@@ -36,7 +36,7 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
         solver, state = given.pop("solver"), given.pop("init_state")
         method = RepeatedStep(unprojected(solver))
         start = (
-            method.start(state.solver_state, state.y),
+            method.initial_state(state.solver_state, state.y),
             Recorded(state.controller_state, (state.y,) * 2),
         )
         end = self._loop(

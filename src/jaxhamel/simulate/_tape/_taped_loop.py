@@ -121,7 +121,7 @@ class _Reversed:
         self.rows, self.longest = sizes(max_steps)
 
     def cotangents(self) -> tuple[list, list]:
-        program, start = self.program, self._start()
+        program, start = self.program, self._initial_sweep()
         if self.longest > 1:
             start = lax.while_loop(lambda s: s.segment >= 0, self._segment, start)
         end = start if self.longest > 1 else self._segment(start)
@@ -130,7 +130,7 @@ class _Reversed:
         of_x = [found.get(i, self.bars[i]) for i in range(program.size)]
         return [of_p.get(i) for i in range(len(self.again))], of_x
 
-    def _start(self) -> _Sweep:
+    def _initial_sweep(self) -> _Sweep:
         return _Sweep(
             jnp.array(True),
             jnp.array(0),
@@ -169,7 +169,7 @@ class _Reversed:
         def turn(carry):
             i, state, tape = carry
             tape = self._with_room(sweep.is_first, i, tape)
-            out = self.program.step(self.p, self.program.full(state, self.x))
+            out = self.program.next_state(self.p, self.program.full(state, self.x))
             after = [out[k] for k in self.program.kept]
             of_run = jnp.where(i % tape.stride == 0, i // tape.stride, self.rows + self.longest)
             row = jnp.where(sweep.is_first, of_run, self.rows + i - at)
@@ -202,13 +202,13 @@ class _Reversed:
         written = [i for i in sorted(program.buffers) if self.bars[i] is not None]
         known = dict(zip(program.kept, state, strict=True))
 
-        def moved(values, inputs):
+        def after_turn(values, inputs):
             filled = known | dict(zip(program.moving, values, strict=True))
             given = replaced(self.again, self.active, inputs)
-            after = program.step_again(given, program.full(list(filled.values()), self.x))
+            after = program.repeated_state(given, program.full(list(filled.values()), self.x))
             return [after[i] for i in program.moving], [after[i] for i in written]
 
         at = [known[i] for i in program.moving], [self.again[i] for i in self.active]
-        pull = jax.vjp(moved, *at)[1]
+        pull = jax.vjp(after_turn, *at)[1]
         found, more = pull((of_state, [self.bars[i] for i in written]))
         return found, [a + b for a, b in zip(of_inputs, more, strict=True)]

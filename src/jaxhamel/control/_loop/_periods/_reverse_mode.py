@@ -13,13 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import ColumnLayout, Columns
+from jaxhamel._lanes._derivatives._known_steps import after_known_steps
 from jaxhamel._lanes._derivatives._own_derivative import recomputed_as, recomputed_from
-from jaxhamel._lanes._derivatives._steps import after_known_steps
-from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.control._loop._periods._period import Periods, rate_in_steps, unit
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, step
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_step
 
 # The transpose of a program has about this many times as many operations as the program.
 TRANSPOSED = 2.2
@@ -57,7 +57,7 @@ class Motion(NamedTuple):
     def in_turn(self, place: Array, y: Columns, given: tuple) -> Columns:
         """The states of all lanes after one step, its stages written out one after the other."""
         own, at, _ = given
-        y = step(self._rate(given), RK4, place, jnp.ones_like(place), y)
+        y = runge_kutta_step(self._rate(given), RK4, place, jnp.ones_like(place), y)
         return lanes(self.unit, (0, 0, None))(y, own, at)
 
     def in_a_loop(self, place: Array, y: Columns, given: tuple) -> Columns:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._derivatives._derivatives import same
+from jaxhamel._lanes._derivatives._derivatives import in_all_forms
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
@@ -40,7 +40,7 @@ def after_known_steps(
         out, along = differentiable(*leaves), [tangents[i] for i in active]
         anew = partial(_transposed, value, active)
         back = LinearProgram(partial(_back, step, structure, active), anew, anew)
-        forward = same(partial(_forward, value, active))
+        forward = in_all_forms(partial(_forward, value, active))
         return out, linear_map(forward, back, [*leaves, *before], along, out)
 
     def differentiable(*leaves):

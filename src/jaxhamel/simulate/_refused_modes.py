@@ -25,14 +25,14 @@ _NO_FORWARD = (
 _NOT_TWICE = f"`adjoint` is RecursiveCheckpointAdjoint, which has no second derivatives. {_USE}"
 
 
-def given(adjoint: diffrax.AbstractAdjoint | None, inputs: Any) -> Any:
+def refusing_forward_mode(adjoint: diffrax.AbstractAdjoint | None, inputs: Any) -> Any:
     """The inputs of a solve, unchanged; a tangent of them raises an error if the adjoint has no forward mode."""
     if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
         return _each(_with_tangent_only_reversed, inputs)
     return inputs
 
 
-def returned(adjoint: diffrax.AbstractAdjoint | None, outputs: Any) -> Any:
+def refusing_reverse_mode(adjoint: diffrax.AbstractAdjoint | None, outputs: Any) -> Any:
     """The outputs of a solve, unchanged; a cotangent of them raises an error if the adjoint has no reverse mode."""
     if isinstance(adjoint, diffrax.ForwardMode):
         return _each(lambda x: _only_forward_p.bind(x, reason=_NO_REVERSE), outputs)
