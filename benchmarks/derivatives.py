@@ -134,7 +134,7 @@ def relative(got: np.ndarray, wanted: np.ndarray) -> float:
 
 def table(results: dict) -> str:
     """The results in Markdown: a row for each precision, then the reasons of refusals."""
-    lines = ["| what, at which points | precision | f | r | ff | fr | rf | rr |", "|" + "---|" * 8]
+    lines = ["| function: points | precision | f | r | ff | fr | rf | rr |", "|" + "---|" * 8]
     sentences: dict[str, list[str]] = {}
     for name in [name for name in ROWS if name in results]:
         points = ", ".join(p for p in ROWS[name].points if p)

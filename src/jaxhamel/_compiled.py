@@ -16,8 +16,8 @@ import numpy as np
 
 from jaxhamel._content._memory import forgetting
 from jaxhamel._content._walk import (
+    ByIdentity,
     NoContent,
-    Same,
     Walk,
     changed_by_tracing,
     is_empty,
@@ -250,7 +250,7 @@ def _sorted_out(structure) -> _Nodes:
             plain.append(len(children))
             others.append(data)
         else:
-            plain.append((Same(data[0]), walk.of(data[1]), len(children)))
+            plain.append((ByIdentity(data[0]), walk.of(data[1]), len(children)))
         pending += children
     return _Nodes(tuple(plain), tuple(others))
 

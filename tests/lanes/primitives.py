@@ -7,10 +7,10 @@ from jaxhamel._lanes._rules._primitives import PRIMITIVES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "primitives.md"
 START, END = "<!-- tables: start -->", "<!-- tables: end -->"
-LOOPS = "A loop of only these and of elementwise operations may become one kernel on a CPU"
-SMALL = "Of small arrays, or with a single window, such a loop may contain these, too"
+LOOPS = "A loop of elementwise operations and of these may become one kernel on a CPU"
+SMALL = "Such a loop may also contain these, with small arrays or a single window"
 HEAD = [
-    "| operation | constants fold by | simplified | linear factor | GPU kernel |",
+    "| operation | constants folded | simplified | linear factor | GPU kernel |",
     "|---|---|---|---|---|",
 ]
 
@@ -32,10 +32,11 @@ def of_kind(kind: Kind) -> set[str]:
 
 
 def _row(name: str, record: Primitive) -> str:
+    record = record if record.same_as is None else PRIMITIVES[record.same_as.name]
     yes = lambda found: "yes" if found else ""
     cells = [
         f"`{name}`",
-        "JAX" if record.fold is None else "NumPy",
+        yes(record.fold),
         yes(record.simplify),
         yes(record.factor),
         yes(record.gpu_kernel),

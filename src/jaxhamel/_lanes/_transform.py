@@ -19,6 +19,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
 from jaxhamel._lanes._blocks import LaneArray, run_in_parts
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
@@ -70,10 +71,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
         found = []
 
         def single(*entries):
-            filled = list(leaves)
-            for i, entry in zip(mapped, entries, strict=True):
-                filled[i] = entry
-            args, named = jax.tree.unflatten(structure, filled)
+            args, named = jax.tree.unflatten(structure, with_entries(leaves, mapped, entries))
             out, out_structure = jax.tree.flatten(f(*args, **named))
             found.append(out_structure)
             return [jnp.asarray(leaf) for leaf in out]

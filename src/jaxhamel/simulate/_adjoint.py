@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 
 from jaxhamel._compiled import compiled
+from jaxhamel._lanes._derivatives._active_inputs import tangent_maps
 from jaxhamel._lanes._derivatives._linear_map import (
     LinearProgram,
     linear_map,
@@ -191,11 +192,12 @@ def _tangent_maps(
     forward, reverse, direct, moving, leaves, bounds: tuple[int, int]
 ) -> tuple[LinearProgram, LinearProgram]:
     """F′ and F′ᵀ with respect to the leaves that carry a tangent."""
-    jvp = _jvp_of(forward, moving)
-    jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
+    jvp, _ = tangent_maps(_float_results(forward), moving)
+    jvp_direct, vjp_direct = tangent_maps(_float_results(direct), moving)
+    _, vjp = tangent_maps(_float_results(reverse), moving)
     size = sum(leaves[i].size for i in moving)
     forward_up_to, tape_from = bounds
-    by_tape = whole_loop(_vjp_of(reverse, moving), most=LONGEST_REVERSE)
+    by_tape = whole_loop(vjp, most=LONGEST_REVERSE)
     if size <= forward_up_to:
         by_columns = _by_columns(jvp, moving)
         quick = _by_columns(whole_loop(jvp), moving)
@@ -206,32 +208,13 @@ def _tangent_maps(
     return LinearProgram(whole_loop(jvp), jvp, jvp_direct, forward_up_to), transpose
 
 
-def _of_moving(solve, moving, leaves):
-    """The floating-point outputs of F as a function of the leaves that carry a tangent."""
+def _float_results(solve: Callable[..., Any]) -> Callable[..., list]:
+    """The floating-point results of F, as a function of its leaves."""
 
-    def function(values):
-        filled = list(leaves)
-        for i, value in zip(moving, values, strict=True):
-            filled[i] = value
-        return [y for y in jax.tree.leaves(solve(filled)) if eqx.is_inexact_array(y)]
+    def results(*leaves):
+        return [y for y in jax.tree.leaves(solve(list(leaves))) if eqx.is_inexact_array(y)]
 
-    return function, [leaves[i] for i in moving]
-
-
-def _jvp_of(solve, moving):
-    def jvp(leaves, x_dot):
-        function, x = _of_moving(solve, moving, leaves)
-        return jax.jvp(function, (x,), (x_dot,))[1]
-
-    return jvp
-
-
-def _vjp_of(solve, moving):
-    def vjp(leaves, y_bar):
-        function, x = _of_moving(solve, moving, leaves)
-        return jax.vjp(function, x)[1](y_bar)[0]
-
-    return vjp
+    return results
 
 
 def _by_columns(jvp, moving):

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
@@ -34,9 +35,8 @@ def with_derivative(
         forward = _forward(run, function, floats, active, batched, size)
         backward = _backward(run, function, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
-        rates = iter(
-            linear_map(in_all_forms(forward), in_all_forms(backward), primals, along, wanted)
-        )
+        maps = LinearProgram.in_all_forms(forward), LinearProgram.in_all_forms(backward)
+        rates = iter(linear_map(*maps, primals, along, wanted))
         return out, [next(rates) if of_float else None for of_float in floats]
 
     def evaluated(*values):
@@ -84,20 +84,9 @@ def _backward(run, function, floats, active, batched, size):
 
 def _of_active(function, floats, active, x):
     """The differentiable results as a function of the active inputs, and the values of these inputs."""
-
-    def moving(*values):
-        filled = list(x)
-        for i, value in zip(active, values, strict=True):
-            filled[i] = value
-        return tuple(_only(floats, function(*filled)))
-
-    return moving, tuple(x[i] for i in active)
+    moving, at = of_active(lambda *values: tuple(_only(floats, function(*values))), active, x)
+    return moving, tuple(at)
 
 
 def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
-
-
-def in_all_forms(function) -> LinearProgram:
-    """A `LinearProgram` with one function as all its forms, since it can be differentiated in both modes."""
-    return LinearProgram(function, function, function)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._derivatives._derivatives import in_all_forms
+from jaxhamel._lanes._derivatives._active_inputs import tangent_maps, with_entries
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
@@ -38,10 +38,10 @@ def after_known_steps(
     def rule(leaves, tangents):
         active = [i for i, t in enumerate(tangents) if t is not None]
         out, along = differentiable(*leaves), [tangents[i] for i in active]
-        anew = partial(_transposed, value, active)
+        forward, anew = tangent_maps(value, active)
         back = LinearProgram(partial(_back, step, structure, active), anew, anew)
-        forward = in_all_forms(partial(_forward, value, active))
-        return out, linear_map(forward, back, [*leaves, *before], along, out)
+        ahead = LinearProgram.in_all_forms(forward)
+        return out, linear_map(ahead, back, [*leaves, *before], along, out)
 
     def differentiable(*leaves):
         return own_derivative(value, rule, leaves, y)
@@ -56,28 +56,6 @@ def _after(step: Callable, count: int, y: Columns, given: Any) -> list:
     return list(jax.lax.scan(turn, y, jnp.arange(count).astype(y[0].dtype))[0])
 
 
-def _at(value: Callable, active: list[int], leaves) -> tuple[Callable, list]:
-    """`value` as a function of the active leaves, and these leaves."""
-
-    def moving(*values):
-        filled = list(leaves)
-        for i, x in zip(active, values, strict=True):
-            filled[i] = x
-        return value(*filled)
-
-    return moving, [leaves[i] for i in active]
-
-
-def _forward(value, active, given, along):
-    moving, x = _at(value, active, given)
-    return list(jax.jvp(moving, x, list(along))[1])
-
-
-def _transposed(value, active, leaves, bars):
-    moving, x = _at(value, active, leaves)
-    return list(jax.vjp(moving, *x)[1](list(bars)))
-
-
 def _back(step: Callable, structure, active, given, bars):
     """The cotangents of the active leaves, by a loop over the steps from the last one to the first."""
     leaves, before = given[: structure.num_leaves], given[structure.num_leaves :]
@@ -89,10 +67,8 @@ def _back(step: Callable, structure, active, given, bars):
         i, *y = at
 
         def after(y, values):
-            filled = [*y, *leaves[states:]]
-            for k, x in zip(others, values, strict=True):
-                filled[k] = x
-            return tuple(step(i, *jax.tree.unflatten(structure, filled)))
+            new = with_entries([*y, *leaves[states:]], others, values)
+            return tuple(step(i, *jax.tree.unflatten(structure, new)))
 
         back = jax.vjp(after, tuple(y), [leaves[k] for k in others])[1]
         bars, more = back(bars)

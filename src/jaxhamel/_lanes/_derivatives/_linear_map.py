@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import ad
 
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
@@ -36,6 +37,11 @@ class LinearProgram(NamedTuple):
     for_any: Callable
     columns: int = 0
     run_many: Callable | None = None
+
+    @classmethod
+    def in_all_forms(cls, function: Callable) -> "LinearProgram":
+        """The program with one function as all its forms, since it can be differentiated in both modes."""
+        return cls(function, function, function)
 
     def among_others(self) -> "LinearProgram":
         """The program with `run_many` in place of `run`."""
@@ -103,7 +109,7 @@ def _along_parameters(program, moving, parameters, x, along, out):
         fixed, v = given[:n], given[n:]
 
         def fill(p):
-            return function(_replace(fixed, moving, p), v)
+            return function(with_entries(fixed, moving, p), v)
 
         return fill, [fixed[i] for i in moving]
 
@@ -170,13 +176,6 @@ def _dense(tangent):
 
 def _structs(out):
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in out]
-
-
-def _replace(values, indices, new):
-    values = list(values)
-    for i, value in zip(indices, new, strict=True):
-        values[i] = value
-    return values
 
 
 _linear_map_p = own_primitive(

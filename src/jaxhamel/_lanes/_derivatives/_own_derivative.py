@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.interpreters import ad
 
+from jaxhamel._lanes._derivatives._active_inputs import of_active, tangent_maps
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
@@ -43,15 +44,8 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
 
         def rule(primals, tangents):
             active = [i for i, t in enumerate(tangents) if t is not None]
-
-            def moving(*values):
-                filled = list(primals)
-                for i, value in zip(active, values, strict=True):
-                    filled[i] = value
-                return of_leaves(other, filled)
-
-            along = [tangents[i] for i in active]
-            return jax.jvp(moving, [primals[i] for i in active], along)
+            moving, at = of_active(lambda *leaves: of_leaves(other, leaves), active, primals)
+            return jax.jvp(moving, at, [tangents[i] for i in active])
 
         def flat(*leaves):
             return of_leaves(function, leaves)
@@ -112,25 +106,11 @@ def _by_other(other: Callable, structure, more, active: list[int]) -> list[Linea
     """Forward and reverse mode of `other` with respect to the `active` leaves of its arguments."""
     count = structure.num_leaves
 
-    def at(given):
-        def moving(*values):
-            filled = list(given[:count])
-            for i, value in zip(active, values, strict=True):
-                filled[i] = value
-            arguments = jax.tree.unflatten(structure, filled)
-            return jax.tree.leaves(other(arguments, jax.tree.unflatten(more, given[count:])))
+    def of_leaves(*leaves):
+        arguments = jax.tree.unflatten(structure, leaves[:count])
+        return jax.tree.leaves(other(arguments, jax.tree.unflatten(more, leaves[count:])))
 
-        return moving, [given[i] for i in active]
-
-    def forward(given, along):
-        moving, x = at(given)
-        return list(jax.jvp(moving, x, along)[1])
-
-    def backward(given, bars):
-        moving, x = at(given)
-        return list(jax.vjp(moving, *x)[1](list(bars)))
-
-    return [LinearProgram(f, f, f) for f in (forward, backward)]
+    return [*map(LinearProgram.in_all_forms, tangent_maps(of_leaves, active))]
 
 
 def _run(*values, function, rule, out):

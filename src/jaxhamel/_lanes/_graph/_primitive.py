@@ -15,14 +15,14 @@ class Kind(Enum):
     """The kinds of primitives; the value is the heading in docs/primitives.md."""
 
     ELEMENTWISE = "Elementwise operations"
-    MOVE = "They move entries, which costs nothing"
+    MOVE = "Moves of entries, at no cost"
     INDEXING = "Look-ups and updates by index"
     ORDER = "Sorting and searching"
     LINEAR_ALGEBRA = "Linear algebra, written out for small matrices"
     CONTROL_FLOW = "Control flow"
-    CALL = "Calls, whose programs are written out"
-    SUM = "Sums, products, the largest, constants"
-    WITHOUT_RULE = "Without a rule: written out by their definitions, if at all"
+    CALL = "Calls; the called program is written out"
+    SUM = "Sums, products, extremes, constants"
+    WITHOUT_RULE = "Without a rule; written out by JAX's definition, if there is one"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import ad
 
+from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._fused_turns import with_fused_turns
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
@@ -124,13 +125,9 @@ def trial_succeeds() -> bool:
 def _jvp(primals, tangents, *, program, few, most, fuse_turns):
     del few, most, fuse_turns
     moving = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
-
-    def of_moving(*values):  # only inputs with tangents, since a `linear_map` inside counts them
-        filled = dict(enumerate(primals)) | dict(zip(moving, values, strict=True))
-        return jaxpr_as_fun(program)(*filled.values())
-
-    along = [tangents[i] for i in moving]
-    return jax.jvp(of_moving, [primals[i] for i in moving], along)
+    # of inputs with tangents only, since a `linear_map` inside counts its inputs
+    of_moving, at = of_active(jaxpr_as_fun(program), moving, primals)
+    return jax.jvp(of_moving, at, [tangents[i] for i in moving])
 
 
 def _batch(values, axes, *, program, few, most, fuse_turns):

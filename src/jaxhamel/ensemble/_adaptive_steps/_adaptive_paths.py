@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxhamel._lanes._columns import ColumnLayout
-from jaxhamel._lanes._derivatives._derivatives import in_all_forms, is_float
+from jaxhamel._lanes._derivatives._active_inputs import tangent_maps, with_entries
+from jaxhamel._lanes._derivatives._derivatives import is_float
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths_for
@@ -19,7 +20,6 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
-from jaxhamel.ensemble._members._parameters import replaced
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 
 # Takes values from one function and derivatives from another.
@@ -58,11 +58,15 @@ def with_derivatives_of(
         def rule(primals, tangents):
             out = evaluated(*primals)
             active = [i for i, t in enumerate(tangents) if t is not None]
-            of = partial(_of_active, partial(of_leaves, other), floats, active)
-            ahead, back = _programs(of, faster, len(primals), active)
+
+            def of_floats(*leaves) -> list:
+                values = of_leaves(other, *leaves[: len(primals)])
+                return [values[i] for i in floats]
+
+            maps = _programs(tangent_maps(of_floats, active), faster, len(primals), active)
             along = [tangents[i] for i in active]
             known = [*primals, *(x for i, x in enumerate(out) if i not in floats)]
-            rates = linear_map(ahead, back, known, along, [out[i] for i in floats])
+            rates = linear_map(*maps, known, along, [out[i] for i in floats])
             rates = dict(zip(floats, rates, strict=True))
             return out, [rates.get(i) for i in range(len(out))]
 
@@ -75,20 +79,12 @@ def with_derivatives_of(
 
 
 def _programs(
-    of: Callable, faster: Faster | None, n: int, active
+    maps: tuple[Callable, Callable], faster: Faster | None, n: int, active
 ) -> tuple[LinearProgram, LinearProgram]:
-    """The forward and the backward program; `n` is the number of leaves."""
-
-    def forward(known, along):
-        moving, at = of(known[:n])
-        return list(jax.jvp(moving, at, along)[1])
-
-    def backward(known, bars):
-        moving, at = of(known[:n])
-        return list(jax.vjp(moving, *at)[1](list(bars)))
-
+    """The forward and the backward program, from those of `other`; `n` is the number of leaves."""
+    forward, backward = maps
     if faster is None:
-        return in_all_forms(forward), in_all_forms(backward)
+        return LinearProgram.in_all_forms(forward), LinearProgram.in_all_forms(backward)
 
     def ahead(known, along):
         return faster.forward(known[:n], active, along)
@@ -98,16 +94,6 @@ def _programs(
 
     back = back if faster.back_to(active) else backward
     return LinearProgram(ahead, forward, forward), LinearProgram(back, backward, backward)
-
-
-def _of_active(function: Callable, floats: list[int], active: list[int], leaves):
-    """The floating-point results as a function of the active leaves, and the values of these leaves."""
-
-    def moving(*values):
-        out = function(*replaced(leaves, active, values))
-        return [out[i] for i in floats]
-
-    return moving, [leaves[i] for i in active]
 
 
 class AdaptiveOptions(NamedTuple):
@@ -191,7 +177,7 @@ def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> 
     structure, many = jax.tree.structure(arrays), len(jax.tree.leaves(arrays[0]))
 
     def whole(leaves, active, values):
-        return jax.tree.unflatten(structure, replaced(leaves, active, values))
+        return jax.tree.unflatten(structure, with_entries(leaves, active, values))
 
     def forward(leaves, active, along):
         def moving(*values):

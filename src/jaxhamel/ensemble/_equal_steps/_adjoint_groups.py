@@ -24,11 +24,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._lanes._columns import Columns
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at, scattered
-from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
+from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
@@ -92,7 +93,7 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
         stages, later = _group_coefficients(steps.method, t, h, steps.groups[0], found)
         given = (z, hw, mine, shared, w, later, y_bar, p_bar)
         changed, p_bar = of_first(begins, stages, *given)
-        return tuple(replaced(w, needed.changing, changed)), p_bar
+        return tuple(with_entries(w, needed.changing, changed)), p_bar
 
     return back
 
@@ -195,12 +196,16 @@ def _first_group_back(
         z, p = x
         mine_of, shared_of = parameters.inserted(p, mine, shared)
         y = _state_at_start(
-            steps, begins, entries_at(replaced(full, needed.changing, z), needed.kept), shared_of, w
+            steps,
+            begins,
+            entries_at(with_entries(full, needed.changing, z), needed.kept),
+            shared_of,
+            w,
         )
         here = entries_at(y, needed.rate)
         return y, _sums(steps, stages, here, here, (mine_of, shared_of), w, later)
 
-    y_bar = tuple(replaced(w, needed.rate, y_bar or entries_at(w, needed.rate)))
+    y_bar = tuple(with_entries(w, needed.rate, y_bar or entries_at(w, needed.rate)))
     x = (entries_at(full, needed.changing), parameters.of(mine, shared))
     hw = hw or [stages.h * v for v in w]
     z_bar, bars = pullback(along, x, (y_bar, (hw, later)))

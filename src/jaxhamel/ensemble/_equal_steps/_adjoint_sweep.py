@@ -25,13 +25,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._derivatives._derivatives import in_all_forms
-from jaxhamel._lanes._derivatives._linear_map import linear_map
+from jaxhamel._lanes._derivatives._active_inputs import tangent_maps, with_entries
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
 from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
-from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
+from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 
 
 def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
@@ -47,16 +47,17 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
         leaves, structure = jax.tree.flatten(arguments)
 
         def flat(*leaves):
-            return list(advance(*jax.tree.unflatten(structure, leaves)))
+            return list(advance(*jax.tree.unflatten(structure, leaves[: structure.num_leaves])))
 
         def rule(leaves, tangents):
             out, kept = first_run(*jax.tree.unflatten(structure, leaves))
             given = [*leaves, *jax.tree.leaves(kept)]
             active = [i for i, t in enumerate(tangents) if t is not None]
-            forward = partial(_forward, advance, structure, active)
+            forward, _ = tangent_maps(flat, active)
             backward = partial(_backward, steps, count, structure, active)
+            maps = LinearProgram.in_all_forms(forward), LinearProgram.in_all_forms(backward)
             along, out = [tangents[i] for i in active], list(out)
-            return out, linear_map(in_all_forms(forward), in_all_forms(backward), given, along, out)
+            return out, linear_map(*maps, given, along, out)
 
         return tuple(own_derivative(flat, rule, leaves, jax.eval_shape(flat, *leaves)))
 
@@ -99,7 +100,7 @@ def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
         def one(carry, n):
             y, (begun, ahead) = carry
             y, z, stages = steps.traced(start + n.astype(h.dtype) * h, h, y, mine, shared)
-            z = entries_at(replaced(y, needed.made, z), needed.kept)
+            z = entries_at(with_entries(y, needed.made, z), needed.kept)
 
             def write(i, rows, x):
                 return jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)
@@ -113,15 +114,6 @@ def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
     at = (starts, h, count * jnp.arange(len(starts)))
     (_, path), rows = jax.lax.scan(interval, (y, (begun, ahead)), at)
     return rows, path
-
-
-def _forward(advance, structure, active, given, along):
-    leaves = given[: structure.num_leaves]
-
-    def moving(*values):
-        return advance(*jax.tree.unflatten(structure, replaced(leaves, active, values)))
-
-    return list(jax.jvp(moving, [leaves[i] for i in active], list(along))[1])
 
 
 def _backward(steps: Steps, count: int, structure, active, given, bars):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._written_out import Written, written_out
-from jaxhamel.ensemble._members._parameters import replaced
 
 
 class Needed(NamedTuple):
@@ -57,4 +57,4 @@ def entries_at(values, places) -> tuple:
 
 def scattered(values, places, like, many: int) -> tuple:
     """A tuple of length `many` with `values` at the given indices and zeros elsewhere."""
-    return tuple(replaced([jnp.zeros_like(like)] * many, places, values))
+    return tuple(with_entries([jnp.zeros_like(like)] * many, places, values))

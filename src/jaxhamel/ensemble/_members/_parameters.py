@@ -1,6 +1,6 @@
 """The inputs with respect to which a motion is differentiated, and operations on lists of numbers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import Columns
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 
 
 class Parameters(NamedTuple):
@@ -24,8 +25,8 @@ class Parameters(NamedTuple):
     def inserted(self, values, mine, shared):
         """The inputs (mine, shared), with the differentiated ones replaced by `values`."""
         arrays, structure = jax.tree.flatten(shared)
-        mine = tuple(replaced(mine, self.mine, values[0]))
-        return mine, jax.tree.unflatten(structure, replaced(arrays, self.shared, values[1]))
+        mine = tuple(with_entries(mine, self.mine, values[0]))
+        return mine, jax.tree.unflatten(structure, with_entries(arrays, self.shared, values[1]))
 
     def zeros(self, like: Array, shared) -> Columns:
         """Zeros, one column with the shape of `like` for each differentiated number."""
@@ -44,14 +45,6 @@ class Parameters(NamedTuple):
             sums = [jnp.sum(next(rest)) for _ in range(arrays[i].size)]
             found.append(jnp.reshape(jnp.stack(sums), arrays[i].shape).astype(arrays[i].dtype))
         return found
-
-
-def replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
-    """A list with new values at the given indices."""
-    filled = list(values)
-    for i, value in zip(places, new, strict=True):
-        filled[i] = value
-    return filled
 
 
 def numbers(tree: Any) -> list[Any]:

@@ -164,11 +164,3 @@ def dense(bars: Any, like: Any) -> Any:
         return jnp.zeros(x.shape, x.dtype) if is_zero(bar) else bar
 
     return jax.tree.map(fill, bars, like, is_leaf=is_zero)
-
-
-def replaced(values: list, places: list[int], new: list) -> list:
-    """A copy of the list with `new` values at the indices `places`."""
-    found = list(values)
-    for i, value in zip(places, new, strict=True):
-        found[i] = value
-    return found

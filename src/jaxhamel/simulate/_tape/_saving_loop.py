@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxhamel.simulate._tape._loop_program import LoopProgram, replaced, run_with_reverse
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
+from jaxhamel.simulate._tape._loop_program import LoopProgram, run_with_reverse
 
 
 def saving_loop(
@@ -32,7 +33,7 @@ def _summed(program: LoopProgram, inputs, moves, bars) -> tuple[list, list]:
         state, total = carry
 
         def saved(values):
-            after = program.repeated_state(replaced(p, active, values), program.full(state, x))
+            after = program.repeated_state(with_entries(p, active, values), program.full(state, x))
             return [after[i] for i in written], [after[i] for i in program.kept]
 
         _, pull, after = jax.vjp(saved, [p[i] for i in active], has_aux=True)

@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel.simulate._solvers._runge_kutta import numbers_of
-from jaxhamel.simulate._tape._loop_program import Flags, dense, replaced
+from jaxhamel.simulate._tape._loop_program import Flags, dense
 
 _NOTHING = object()  # the entry of an array whose cotangent is not needed, in lists of cotangents
 
@@ -140,7 +141,7 @@ class _Transposed:
         )
 
     def _rate(self, t, y, values):
-        filled = jax.tree.unflatten(self.structure, replaced(self.each, self.active, values))
+        filled = jax.tree.unflatten(self.structure, with_entries(self.each, self.active, values))
         terms, args = eqx.combine(filled, self.others)
         return terms.vf(t, y, args)
 
@@ -150,7 +151,7 @@ class _Transposed:
         handed = jax.tree.map(
             lambda k: jnp.where(is_first, jnp.zeros_like(k[0]), self.h * k[0]), bars.slopes
         )
-        arrays = replaced([_NOTHING] * len(self.each), self.active, bars.arrays)
+        arrays = with_entries([_NOTHING] * len(self.each), self.active, bars.arrays)
         return KnownStep(
             bars.t0 + of_t0,
             bars.t1 + of_t1,

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from jaxhamel.simulate._tape._loop_program import LoopProgram, replaced, run_with_reverse
+from jaxhamel._lanes._derivatives._active_inputs import with_entries
+from jaxhamel.simulate._tape._loop_program import LoopProgram, run_with_reverse
 
 ROWS = 512
 
@@ -204,7 +205,7 @@ class _Reversed:
 
         def after_turn(values, inputs):
             filled = known | dict(zip(program.moving, values, strict=True))
-            given = replaced(self.again, self.active, inputs)
+            given = with_entries(self.again, self.active, inputs)
             after = program.repeated_state(given, program.full(list(filled.values()), self.x))
             return [after[i] for i in program.moving], [after[i] for i in written]
 
