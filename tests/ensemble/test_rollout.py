@@ -10,7 +10,7 @@ import pytest
 import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
-from jaxhamel.ensemble._equal_steps._equal_steps import FEW_LANES
+from jaxhamel.ensemble._equal_steps._step_forms import FEW_LANES
 from jaxhamel.simulate._solvers._runge_kutta import RK4, tableau
 from jaxhamel.systems import FreeRigidBody
 from tests.ensemble.test_simulate import Swing

@@ -184,4 +184,4 @@ def test_without_kernels_windows_are_still_taken(monkeypatch):
 
     monkeypatch.setattr(_one_loop, "_windows_work", refuses)
     monkeypatch.setattr(_one_loop, "OLDEST", (0, 0))
-    assert _one_loop._tried.__wrapped__() == [True, False]
+    assert _one_loop._trial_results.__wrapped__() == [True, False]

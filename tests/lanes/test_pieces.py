@@ -8,9 +8,10 @@ import pytest
 from jaxhamel._lanes._graph._ranks import entries_axis, ranked
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._written_out import estimated_operations
-from jaxhamel._lanes._xla_cpu import _one_loop, _pieces
-from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
+from jaxhamel._lanes._xla_cpu import _pieces, _prologue
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE, pieces, total, vectors_written
+from jaxhamel._lanes._xla_cpu._prologue import split
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(3)
@@ -144,7 +145,7 @@ def test_several_loops_are_vmap(monkeypatch):
     """Loops of at most 450 operations, with a sum across several of them and sines in each, give the values of `vmap`."""
     monkeypatch.setattr(_pieces, "LONGEST_PIECE", 450)
     monkeypatch.setattr(_pieces, "LONGEST_PROGRAM", 450)
-    monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
+    monkeypatch.setattr(_prologue, "_MOST_SHARED", 0)
     values = arguments(8)
     axes = (None, 0, None, None)
     run = jax.jit(lanes(pulled, axes))

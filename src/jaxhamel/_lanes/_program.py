@@ -16,15 +16,10 @@ from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._rules._own_definition import own_definition
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
-from jaxhamel._lanes._xla_cpu._one_loop import (
-    MOST_VALUES,
-    one_loop_works,
-    prologue_in_one_kernel,
-    run_in_one_loop,
-    split,
-)
+from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_loop_works, run_in_one_loop
 from jaxhamel._lanes._xla_cpu._parts import length
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM, cost, pieces
+from jaxhamel._lanes._xla_cpu._prologue import prologue_in_one_kernel, split
 
 
 class Program(NamedTuple):

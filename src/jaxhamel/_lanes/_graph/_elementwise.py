@@ -1,5 +1,6 @@
 """The table of elementwise primitives: they are the operations of a program of scalars."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._graph import _factors as factors
 from jaxhamel._lanes._graph import _folding as folding
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._primitive import BOOL, FLOAT, Kind, Primitive
@@ -30,6 +30,31 @@ def elementwise(graph: "Graph", equation, *operands: Nodes) -> list[Nodes]:
         for each in zip(*spread, strict=True)
     ]
     return [np.array(nodes, dtype=int).reshape(out.shape)]
+
+
+# Linear factors: derivatives of an operation with respect to one operand, by which reverse mode multiplies. Each function
+# maps (edges, operands, index k of the operand, linear nodes) to the node of the factor (`_elimination`).
+
+
+def _factor_of_sum(*signs: int) -> Callable[..., int]:
+    return lambda edges, operands, k, linear: edges.constant(float(signs[k]))
+
+
+def _factor_of_product(edges: Any, operands, k: int, linear: set[int]) -> int:
+    if operands[1 - k] in linear:
+        raise Unsupported("the derivative of `mul`")
+    return operands[1 - k]
+
+
+def _factor_of_quotient(edges: Any, operands, k: int, linear: set[int]) -> int:
+    if k:
+        raise Unsupported("the derivative of `div`")
+    return edges.apply(lax.div_p, edges.constant(1.0), operands[1])
+
+
+def _factor_of_choice(edges: Any, operands, k: int, linear: set[int]) -> int:
+    cases = [edges.constant(float(n == k)) for n in range(1, len(operands))]
+    return edges.apply(lax.select_n_p, operands[0], *cases)
 
 
 _of = partial(Primitive, Kind.ELEMENTWISE, elementwise, cpu_kernel=True, gpu_kernel=True)
@@ -55,7 +80,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "add": _of(
         fold=_by(np.add),
         simplify=folding.add,
-        factor=factors.of_sum(1, 1),
+        factor=_factor_of_sum(1, 1),
         signs=(1, 1),
         commutes=True,
     ),
@@ -76,14 +101,14 @@ ELEMENTWISE: dict[str, Primitive] = {
     "complex": _of(gpu_kernel=False),
     "conj": _of(gpu_kernel=False),
     "convert_element_type": _of(
-        fold=folding.converted, simplify=folding.convert, factor=factors.of_sum(1)
+        fold=folding.converted, simplify=folding.convert, factor=_factor_of_sum(1)
     ),
-    "copy": _of(simplify=folding.only_operand, factor=factors.of_sum(1), gpu_kernel=False),
+    "copy": _of(simplify=folding.only_operand, factor=_factor_of_sum(1), gpu_kernel=False),
     "cos": _of(fold=_by(np.cos), length=_SINE, repeated=_FUNCTION),
     "cosh": _of(),
     "digamma": _of(gpu_kernel=False),
     "div": _of(
-        fold=folding.quotient, simplify=folding.divide, factor=factors.of_quotient, repeated=0
+        fold=folding.quotient, simplify=folding.divide, factor=_factor_of_quotient, repeated=0
     ),
     "eq": _of(fold=_by(np.equal), commutes=True),
     "erf": _of(gpu_kernel=False),
@@ -110,13 +135,13 @@ ELEMENTWISE: dict[str, Primitive] = {
     "max": _of(fold=_by(np.maximum), commutes=True),
     "min": _of(fold=_by(np.minimum), commutes=True),
     "mul": _of(
-        fold=_by(np.multiply), simplify=folding.multiply, factor=factors.of_product, commutes=True
+        fold=_by(np.multiply), simplify=folding.multiply, factor=_factor_of_product, commutes=True
     ),
     "ne": _of(fold=_by(np.not_equal), commutes=True),
     "neg": _of(
         fold=_by(np.negative),
         simplify=folding.negate,
-        factor=factors.of_sum(-1),
+        factor=_factor_of_sum(-1),
         signs=(-1,),
         arguments=(FLOAT,),
     ),
@@ -136,7 +161,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "select_n": _of(
         fold=folding.selected,
         simplify=folding.select,
-        factor=factors.of_choice,
+        factor=_factor_of_choice,
         arguments=(BOOL, FLOAT, FLOAT),
         spread=True,
     ),
@@ -152,7 +177,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "sub": _of(
         fold=_by(np.subtract),
         simplify=folding.subtract,
-        factor=factors.of_sum(1, -1),
+        factor=_factor_of_sum(1, -1),
         signs=(1, -1),
     ),
     "tan": _of(repeated=_FUNCTION),

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal
 from jaxtyping import Array, Float, Int
 
+from jaxhamel._checks._dependence import dependent_results, depends_on
 from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
@@ -14,28 +14,6 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, s
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
-
-# Dependencies between the inputs and the results of a function, found from its jaxpr.
-
-
-def moved(function: Callable, *values) -> list[bool]:
-    """For each leaf of the results, whether it depends on any of `values`."""
-    jaxpr = jax.make_jaxpr(function)(*values).jaxpr
-    reached = set(jaxpr.invars)
-    for equation in jaxpr.eqns:
-        if any(x in reached for x in equation.invars if not isinstance(x, Literal)):
-            reached.update(equation.outvars)
-    return [not isinstance(x, Literal) and x in reached for x in jaxpr.outvars]
-
-
-def used(function: Callable, *values) -> list[bool]:
-    """For each leaf of `values`, whether any result depends on it."""
-    jaxpr = jax.make_jaxpr(function)(*values).jaxpr
-    needed = {x for x in jaxpr.outvars if not isinstance(x, Literal)}
-    for equation in reversed(jaxpr.eqns):
-        if any(x in needed for x in equation.outvars):
-            needed.update(x for x in equation.invars if not isinstance(x, Literal))
-    return [x in needed for x in jaxpr.invars]
 
 
 def reverse(
@@ -60,7 +38,7 @@ def reverse(
         motion = ensemble_of(*values)[1]
         return motion.y, motion.mine, as_scalars(motion.shared)[0]
 
-    parameters = _parameters(motion, scalars, rebuilt, moved(numbers, *values))
+    parameters = _parameters(motion, scalars, rebuilt, dependent_results(numbers, *values))
     y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
     sweep = Sweep.of(motion, rebuilt, scalars, pair, limits, ts, parameters)
     own = Ensemble(motion.y, motion.mine, end, between, tried)
@@ -86,7 +64,8 @@ def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[b
     def rate(t, y, mine, scalars):
         return motion.rate(t, y, mine, rebuilt(scalars))
 
-    needed = used(rate, *jax.tree.map(one, (y[0], y, mine, scalars)))[1:]
+    leaves, structure = jax.tree.flatten(jax.tree.map(one, (y[0], y, mine, scalars)))
+    needed = depends_on(lambda *leaves: rate(*jax.tree.unflatten(structure, leaves)), *leaves)[1:]
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]
     many = len(mine)

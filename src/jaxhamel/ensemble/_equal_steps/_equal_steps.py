@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,24 +18,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
-from jaxhamel._lanes._in_fusions import in_fusions
-from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._written_out import written_out
-from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
-from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
-from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._checks._members import check_rollout_times
-from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
+from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
-from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at
+from jaxhamel.ensemble._equal_steps._step_forms import stepping
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
-from jaxhamel.simulate._solvers._runge_kutta import Tableau, incremented, looped, point_of, stages
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 from jaxhamel.simulate._step_size import steps_in
-
-_AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
 
 class Plan(NamedTuple):
@@ -82,7 +73,7 @@ def in_lanes(
     """
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
-    step = _stepping(motion, plan.method)
+    step = stepping(motion, plan.method)
     checkpoint = _checkpoint(step, motion, plan, size or motion.y[0].size)
     for count, part in neighbours(plan.counts):
         at = intervals(ts, part, count)
@@ -152,7 +143,7 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
 
 def advancing(motion: SteppedMotion, plan: Plan, count: int) -> Callable:
     """A function (y, start, h) ↦ the state `count` steps later, whose reverse mode stores few states in between."""
-    return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
+    return _advancing(stepping(motion, plan.method), motion, plan, count, True)
 
 
 def _advancing(
@@ -181,82 +172,6 @@ def _several_steps(step: Steps | Callable, checkpoint: bool, count: int) -> Call
 def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
     end = advance(y, *at)
     return end, end
-
-
-def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Callable:
-    """The functions of one step, forward and backward; for a method on groups only the step itself.
-
-    A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, and
-    reverse mode runs by groups of stages: the transpose of a whole step took more than 90 s to compile.
-    """
-    if not isinstance(method, Tableau):
-        of_group = jax.jit(lanes(cast(Callable, motion.step), _AXES))  # traced once, for all loops
-        return lambda *at: (of_group(*at),)
-    rate, unit = jax.jit(motion.rate), motion.unit
-    t = jnp.zeros((), motion.y[0].dtype)
-    found = written_out(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
-    length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
-    groups = groups_of(length, method)
-
-    def kept(y1, z, points):
-        heads = [entries_at(points[i], needed.rate) for i, _ in groups[1:]]
-        return tuple(y1), entries_at(z, needed.made), tuple(heads)
-
-    def one_step(t, h, y, mine, shared):
-        points, slopes = stages(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
-        z = incremented(y, h, method.b, slopes)
-        return kept(unit(z, shared), z, points)
-
-    def in_turn(t, h, y, mine, shared):
-        def slope(t, y):
-            return lanes(rate, (None, 0, 0, None))(t, y, mine, shared)
-
-        return looped(slope, method, t, h, y)
-
-    def by_stages(t, h, y, mine, shared):
-        z, slopes = in_turn(t, h, y, mine, shared)
-        rows = point_of(h, y, jnp.asarray(method.a, h.dtype), slopes)
-        points = [tuple(x[i] for x in rows) for i in range(len(method.b))]
-        return kept(lanes(unit, (0, None))(z, shared), z, points)
-
-    def end_by_stages(*at):
-        return (tuple(lanes(unit, (0, None))(in_turn(*at)[0], at[-1])),)
-
-    looked_up = 0 if found is None else found.look_ups
-    arrays = found is not None and found.products_stay and len(motion.y[0]) > SMALL_BATCH
-    whole = found is not None and is_at_once(length, motion, method) and not arrays
-    if len(method.b) * looked_up > MOST_LOOKED_UP or not whole:
-        return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
-    step = jax.jit(differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages))
-    return Steps(rate, unit, step, jax.jit(lanes(one_step, _AXES)), needed, method, groups)
-
-
-# A Runge-Kutta step is compiled either as one program or as a loop over its stages. This section chooses between them.
-#
-# One program reads and writes the state once in a step, and has few kernels. A long program is cut into several loops
-# (`_lanes/_xla_cpu/_pieces.py`) that pass values on, and takes longer to compile. Then a loop over the stages is faster,
-# whose body all stages share. The timings from which the limits follow: docs/performance.md#whole-steps.
-
-
-# A method with more stages than this always loops over its stages (Dopri8 has 13).
-STEPS_AT_ONCE = 13
-# With fewer lanes than this, methods with more than four stages loop over the stages.
-FEW_LANES = 8
-# The most numbers that one program takes from tables, such as the gains of a regulator: with more than some 120 shared
-# numbers a loop over the lanes is several times as slow (docs/performance.md#look-ups).
-MOST_LOOKED_UP = 60
-# The most loops of a step that is one program, with at least MANY lanes and with fewer.
-MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
-
-
-def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
-    """Whether a step is one program; `length` is the number of operations of the motion's f."""
-    stages, size = len(method.b), len(motion.y[0])
-    if stages > (STEPS_AT_ONCE if size >= FEW_LANES else 4):
-        return False
-    most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
-    longest = LONGEST_FUSION if in_fusions() and size > SMALL_BATCH else most * LONGEST_PIECE
-    return stages * length <= longest
 
 
 # Divides a long interval of equal steps into pieces, so that reverse mode stores √n states instead of n.

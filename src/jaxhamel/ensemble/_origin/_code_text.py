@@ -4,7 +4,6 @@ import functools
 import hashlib
 import inspect
 import re
-import sysconfig
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +12,8 @@ import jax
 import jax.core
 import numpy as np
 
-_OF_OTHERS = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
+from jaxhamel._content._kinds import INSTALLED, names_in
+from jaxhamel._content._walk import cells_with_values
 
 
 def code_text(function: Callable[..., Any]) -> str:
@@ -56,7 +56,7 @@ def _is_of_others(value: Any) -> bool:
     if not callable(value) or isinstance(value, functools.partial | types.MethodType):
         return False
     code = getattr(value, "__code__", None) or getattr(type(value).__call__, "__code__", None)
-    return code is None or code.co_filename.startswith(_OF_OTHERS)
+    return code is None or code.co_filename.startswith(INSTALLED)
 
 
 def _determining_values(value: Any) -> Iterator[Any]:
@@ -68,8 +68,8 @@ def _determining_values(value: Any) -> Iterator[Any]:
             yield from (value.__func__, value.__self__)
         case types.FunctionType():
             yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
-            yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
-            names = sorted(_global_names(value.__code__))
+            yield from (cell.cell_contents for cell in cells_with_values(value.__closure__))
+            names = sorted(names_in(value.__code__))
             yield from (value.__globals__[n] for n in names if n in value.__globals__)
         case types.CodeType():
             yield from (value.co_code, value.co_names, value.co_consts)
@@ -88,16 +88,3 @@ def _determining_values(value: Any) -> Iterator[Any]:
                 kind.__call__ if callable(value) else None,
                 getattr(value, "__dict__", None),
             )
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """Names of the globals used by a function's code, including nested functions."""
-    inner = (_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # a cell of a function that is not defined yet
-        return False
