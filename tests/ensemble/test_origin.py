@@ -215,7 +215,7 @@ def test_a_folder_that_has_no_program(begun):
     kept = {k: v for k, v in disk.attrs.items() if k != "origin"}
     disk.attrs.clear()
     disk.attrs.update(kept)
-    with pytest.raises(ValueError, match="begun with a version of jaxhamel that kept no program"):
+    with pytest.raises(ValueError, match="begun with a version of jaxhamel that stored no program"):
         resumed(begun, model)
-    with pytest.warns(UserWarning, match="a version of jaxhamel that kept no program"):
+    with pytest.warns(UserWarning, match="a version of jaxhamel that stored no program"):
         resumed(begun, halved)

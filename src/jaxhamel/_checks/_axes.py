@@ -76,11 +76,11 @@ def _no_such_axis(axis, shape, name) -> ValueError:
     if not shape:
         return ValueError(
             f"`in_axes` has axis {axis} for `{name}`, which has no axis. Give it one entry for each lane, "
-            "or None in `in_axes` for what all lanes share."
+            "or None in `in_axes` if all lanes share it."
         )
     return ValueError(
         f"`in_axes` has axis {axis} for `{name}`, of shape {shape}; its axes are {-len(shape)} to {len(shape) - 1}. Give "
-        "one of them, or None for what all lanes share."
+        "one of them, or None if all lanes share it."
     )
 
 
@@ -93,7 +93,7 @@ def _different(sizes, mapped, names) -> ValueError:
     ]
     return ValueError(
         f"the batch sizes differ: {', '.join(said)}. All mapped axes must have the same length; give None in `in_axes` for "
-        "what all lanes share."
+        "an argument that all lanes share."
     )
 
 
@@ -125,4 +125,4 @@ def _short_text(value) -> str:
     return text if len(text) <= 60 else f"{type_of(value).removeprefix('of type ')}(…)"
 
 
-_WHICH = "Give 0 where arrays have a batch axis in front, None for what all lanes share."
+_WHICH = "Give 0 for an argument with a leading batch axis, None for one that all lanes share."

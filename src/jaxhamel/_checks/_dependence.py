@@ -17,7 +17,7 @@ def depends_on(function: Callable[..., Any], *arguments: Any) -> tuple[bool, ...
 
 
 def dependent_results(function: Callable[..., Any], *arguments: Any) -> list[bool]:
-    """For each leaf of the results, whether it may depend on an argument; others are constants."""
+    """For each leaf of the results, whether it may depend on an argument; if not, it is a constant."""
     return [bool(found) for found in _sources_of_results(function, arguments)]
 
 

@@ -46,7 +46,10 @@ def remembered(f: Callable[P, T]) -> Callable[P, T]:
 
 @contextlib.contextmanager
 def forgetting() -> Iterator[None]:
-    """A context for tracing, which may change the content of functions: nothing is remembered in it and from before it."""
+    """A context for tracing, which may change the content of functions: content found before it is found anew.
+
+    Within the context nothing is remembered.
+    """
     inside, MEMORY.known = MEMORY.known is not None, None
     try:
         yield

@@ -72,8 +72,8 @@ def _assembled(columns: list[Array], shape: tuple[int, ...], dtype, like: list[A
 
 LINE, SETS = 64, 64
 
-# Columns are padded if they begin in fewer than `_FEWEST_SETS` sets of the cache. With fewer than `_FEWEST_LANES` lanes
-# they are not: the padding would be too large a part of them.
+# Columns are padded if they begin in fewer than `_FEWEST_SETS` sets of the cache, unless they have fewer than
+# `_FEWEST_LANES` lanes: then the padding would be a large part of the work.
 _FEWEST_SETS, _FEWEST_LANES = 8, 256
 
 

@@ -2,7 +2,7 @@
 
 XLA has two code generators for fusions, and a compiler option chooses between them. The newer one, the default, ends the
 process at a fusion over the lanes. So a program that is compiled with `OPTIONS` is traced under a name that ends in
-`SUFFIX`, and its module keeps this name: a fusion is lowered as such only there.
+`SUFFIX`, which is also the name of its module: only in such a module is a fusion lowered as one.
 """
 
 import functools

@@ -110,7 +110,7 @@ def _run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _unnamed(jaxpr):
-    """A program's debugging information without the names of inputs and results, which a part of it does not have."""
+    """The debugging information of a program for a part of it: without the names of its inputs and results."""
     return jaxpr.debug_info._replace(arg_names=None, result_paths=None)
 
 

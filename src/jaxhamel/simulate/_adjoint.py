@@ -105,7 +105,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 def _may_be_fused(*, stepsize_controller: Any, **_: Any) -> bool:
     """Whether a step may be compiled as one fusion.
 
-    It may not if it looks up its times in a short array, which would be written out with it.
+    A step may not become a fusion if it reads its times from a short array, which would be written out with the step.
     """
     known = isinstance(stepsize_controller, FixedStep)
     return not known or stepsize_controller.ts.size > LARGEST_WRITTEN

@@ -48,7 +48,7 @@ class Primitive:
     - `same_as`: another primitive that always replaces it.
     - `function`, `arguments`: an example of its use in `jax.lax`, from which its usual parameters are read.
     - `spread`: whether JAX takes scalar operands together with vectors only after they are broadcast.
-    - `length`: the number of operations that a processor does for it.
+    - `length`: the number of processor operations that it takes.
     - `repeated`: the cost, in operations, if XLA computes it once more in another fusion; 0 if XLA never does that.
 
     Where it may run:
@@ -56,7 +56,7 @@ class Primitive:
     - `one_lane`: whether a function of a single trajectory that contains it may be replaced by scalar operations.
     - `cpu_kernel`: whether a program with loops that contains it may become one CPU kernel; or a function of the equation
       that decides it.
-    - `gpu_kernel`: whether there is an instruction for it in a GPU kernel; `on_gpu` is the primitive that replaces it there.
+    - `gpu_kernel`: whether a GPU kernel may contain it; `on_gpu`: the primitive that replaces it in such a kernel.
     """
 
     kind: Kind

@@ -1,8 +1,8 @@
 """Orders operations entry by entry along the longest shared axis, for example mass by mass.
 
 Most arrays of a program share one axis: the masses. A scalar's *entry* is its index along that axis; a scalar computed from
-several entries, such as a partial sum, is ordered after the last of them. A value that was summed over all entries and is
-then used for each of them begins a new *pass* through the entries.
+several entries, such as a partial sum, is ordered after the last of these entries. A value that was summed over all entries
+and is then used for each of them begins a new *pass* through the entries.
 """
 
 from collections import Counter

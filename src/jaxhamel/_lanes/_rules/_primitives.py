@@ -35,9 +35,10 @@ def _of_linear_map(equation) -> list[Any]:
 
 
 def _program(jitted: Callable, *avals) -> list[Any]:
-    """The jaxpr of a function, in a list. It is traced inside a lambda, whose name JAX writes into its debug information.
+    """The jaxpr of a function, in a list.
 
-    Of a callable without a name JAX would write the text instead, with all jaxprs in it.
+    It is traced inside a lambda, whose name JAX writes into its debug information: for a callable without a name JAX would
+    write its text, with all jaxprs in it.
     """
     return [jax.make_jaxpr(lambda *values: jitted(*values))(*avals).jaxpr]
 
@@ -116,5 +117,5 @@ UNKNOWN = Primitive(Kind.WITHOUT_RULE)
 
 
 def primitive_of(equation: Any) -> Primitive:
-    """The record of an equation's primitive in `PRIMITIVES`; `UNKNOWN` if it is not there."""
+    """The record of an equation's primitive; `UNKNOWN` if `PRIMITIVES` has none."""
     return PRIMITIVES.get(equation.primitive.name, UNKNOWN)

@@ -1,4 +1,4 @@
-"""Makes XLA compute shared values once: by itself it computes a shared value again in every fusion that uses it."""
+"""Makes XLA compute a shared value once; otherwise XLA computes it again in every fusion that uses it."""
 
 from collections import Counter
 

@@ -185,9 +185,9 @@ def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> 
 
 
 class _Slot(NamedTuple):
-    """One position in the lists of initial values, operands and results of the reduction, which have one dtype there.
+    """One position in the lists of initial values, operands and results of the reduction.
 
-    `shared`, `own` and `result` are the nodes of these three; None: there is none at this position.
+    The three have one dtype. `shared`, `own` and `result` are their nodes; None stands for a padding value.
     """
 
     dtype: np.dtype
@@ -278,7 +278,7 @@ def _windows_work(*transforms: Callable[[Callable], Callable]) -> list[bool]:
 #
 # XLA's CPU compiler decides by the bytes that a loop reads and writes, not by its operations: one task for each 256 KiB, at
 # most √(number of cores) tasks, rounded up (jaxlib 0.10.2). A step of 2,980 operations on 1,024 lanes with 9 vectors was one
-# task. So a loop with many operations is given padding vectors of zeros, until XLA makes two tasks of it. Timings:
+# task. So padding vectors of zeros are added to a loop with many operations, until XLA divides it into two tasks. Timings:
 # docs/performance.md#threads.
 
 

@@ -53,7 +53,7 @@ def check_rollout_times(ts, dt) -> None:
     for name, value in {"ts": ts, "dt": dt}.items():
         if isinstance(value, Tracer):
             raise ValueError(
-                f"`{name}` is traced; `rollout` takes as many steps as its value says, which must be known. "
+                f"`{name}` is traced; its value decides the number of steps of `rollout`, so that it must be known. "
                 "Keep it out of jit's arguments (a closure or a static argument); times made inside a traced function "
                 "need NumPy: np.linspace in place of jnp.linspace."
             )

@@ -96,14 +96,14 @@ def other_numbers(folder, versions, name, by) -> ValueError:
 def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
     """The text of the warning for a run that was begun with other versions and is continued."""
     if same:
-        told = "The program is the same"
+        finding = "The program is the same"
     else:
-        told = (
-            "Programs of two versions cannot be compared line by line: that the model is the same was only seen in "
-            f"{counted(many, 'trajectory')} computed again, equal to {by:.1g}"
+        finding = (
+            "Programs of two versions cannot be compared line by line. So the model was compared by computing "
+            f"{counted(many, 'trajectory')} again, whose numbers agree to {by:.1g}"
         )
     return (
-        f"the folder {folder} holds a run begun with {versions}. {told}; the run goes on, but trajectories from now on "
+        f"the folder {folder} holds a run begun with {versions}. {finding}; the run goes on, but trajectories from now on "
         "may be rounded in another way than in a run with one version."
     )
 

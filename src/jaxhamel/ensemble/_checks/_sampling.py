@@ -79,8 +79,8 @@ def _check_one_shape(name, numbers) -> None:
         shape = np.broadcast_shapes(*shapes.values())
     except ValueError:
         raise ValueError(
-            f"distribution {name!r} got {said}; they must broadcast to one shape, that of what is drawn. Give single "
-            "numbers for what all entries share."
+            f"distribution {name!r} got {said}; they must broadcast to one shape, that of the random array. Give a single "
+            "number for a parameter that all entries share."
         ) from None
     if 0 in shape:
         raise ValueError(
@@ -161,7 +161,7 @@ def drawn_badly(index, seed, error) -> str:
     """The message for drawn parameters that the user's `check` refuses with this `error`."""
     return (
         f"the distributions draw parameters that are not valid: in trajectory {index} (seed {seed}), {error} Take a "
-        "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."
+        "smaller spread, or a distribution without impossible values, such as lognormal or truncated-normal."
     )
 
 

@@ -240,7 +240,7 @@ def _suspicious_index(x: np.ndarray) -> list[int]:
 
 
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
-    """Checks concrete initial configurations, first all of them together, then each suspicious one by itself."""
+    """Checks concrete initial configurations: first all of them together, then each suspicious one separately."""
     parts, structure = jax.tree.flatten(q0)
     if structure != jax.tree.structure(space.stored):
         first = [x if a is None else jnp.take(x, 0, a) for x, a in zip(parts, axes, strict=False)]

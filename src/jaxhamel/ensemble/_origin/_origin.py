@@ -67,7 +67,7 @@ class Origin(NamedTuple):
         The text is empty if no version differs.
         """
         if not self.versions:
-            return "a version of jaxhamel that kept no program"
+            return "a version of jaxhamel that stored no program"
         names = sorted(self.versions.keys() | other.versions.keys())
         pairs = ((n, self.versions.get(n), other.versions.get(n)) for n in names)
         return ", ".join(f"{n} {here or '(none)'}" for n, here, there in pairs if here != there)
