@@ -267,7 +267,7 @@ def check_callable(name: str, value, signature: str) -> None:
 
 
 def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...] = ()) -> None:
-    """Checks that fields of a system are finite single numbers, and those of `positive` are > 0."""
+    """Checks that the fields of a system with these names are finite single numbers, those named in `positive` > 0."""
     for name in (*positive, *finite):
         check_shape(name, getattr(owner, name), ())
     for name in positive:

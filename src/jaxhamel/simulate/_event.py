@@ -106,7 +106,7 @@ class Located(eqx.Module):
         return [i for i in range(len(self.signs)) if i not in self._directed]
 
     def height(self, i: int, t, y, args, known):
-        """h of the i-th condition."""
+        """The value of h of the i-th condition at (t, y): negative before its event, positive after it."""
         value, sign = self.conditions.functions[i](t, y, args, **known), self.signs[i]
         t = jnp.asarray(t, self.t0.dtype)
         if sign is None:

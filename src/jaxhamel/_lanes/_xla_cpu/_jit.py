@@ -25,14 +25,14 @@ T = TypeVar("T")
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 # Options for programs whose compilation takes longer than their runs (docs/performance.md#command-line): `QUICK` for
-# programs that run once, `FEW_RUNS` for those that run some thirty times, `LESS` for those that run some hundred times.
+# programs that run once, `FEW_RUNS` for those that run some thirty times, `MANY_RUNS` for those that run some hundred times.
 QUICK = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
 }
 FEW_RUNS = {**QUICK, "xla_backend_optimization_level": 1}
-LESS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+MANY_RUNS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 
 def jit(f: Callable, **options: Any) -> Callable:

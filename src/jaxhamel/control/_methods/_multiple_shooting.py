@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._xla_cpu._jit import LESS, compiled_with
+from jaxhamel._lanes._xla_cpu._jit import MANY_RUNS, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel.control._checks._curve_methods import check_shooting
@@ -88,7 +88,7 @@ class MultipleShooting(AbstractManyStarts):
         return Shooting(tableau(self.solver), self.steps, self.route)
 
 
-@compiled_with(LESS)
+@compiled_with(MANY_RUNS)
 def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
     """One Levenberg–Marquardt step, of one start or of each of many, and the numbers to report."""
 

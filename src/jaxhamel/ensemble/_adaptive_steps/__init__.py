@@ -1,1 +1,1 @@
-"""Integration of an ensemble in which each trajectory takes steps of its own lengths, with its derivatives."""
+"""Integration of an ensemble by adaptive steps, chosen for each trajectory separately, and its derivatives."""

@@ -9,7 +9,7 @@ from jaxhamel._checks._values import check_positive, type_of
 
 
 def check_aux(found, block) -> tuple:
-    """Checks that the model returns a pair: the quantities, and arrays with one entry for each trajectory."""
+    """Checks that the model returns a pair, and returns it: the quantities, and arrays with an entry for each trajectory."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(
             f"`model` gives {_short_description(found)}; with `has_aux=True` it must give a pair, (quantities, arrays)."
