@@ -51,7 +51,10 @@ def _growth(trajectory):
 
 
 def _grown(trajectory):
-    """Whether |u| keeps growing: the last value exceeds the first and, since this may be 0, that in the first half."""
+    """Whether |u| keeps growing: at the end it is more than GROWN times as large as at the start.
+
+    Since it may be 0 at the start, it also has to be more than √GROWN times as large as in the first half.
+    """
     names = ("first", "half", "last")
     first, half, last = (np.asarray(trajectory.stats[f"largest_{x}"]) for x in names)
     return (last > GROWN * first) & (last > np.sqrt(GROWN) * half)

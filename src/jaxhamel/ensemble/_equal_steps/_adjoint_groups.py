@@ -117,7 +117,10 @@ class _GroupCoefficients(NamedTuple):
 
 
 def _group_coefficients(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
-    """The coefficients of a group, and Σ a Ȳ of later stages (`_combined`), whose cotangents Ȳ are `found`."""
+    """The coefficients of a group, and the sum Σ a Ȳ over later stages, combined into one column for each number.
+
+    `found`: the cotangents Ȳ of later stages, by stage.
+    """
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)
