@@ -204,7 +204,9 @@ def test_a_program_of_another_version_is_compared_by_its_numbers(begun, monkeypa
     )
     with pytest.raises(ValueError, match=message):
         resumed(begun, model)
-    with pytest.warns(UserWarning, match=r"computing 256 trajectories again, whose numbers agree to"):
+    with pytest.warns(
+        UserWarning, match=r"computing 256 trajectories again, whose numbers agree to"
+    ):
         study = resumed(begun, lambda sample: {"y": 0.5 * sample["x"]})
     assert abs(study.statistics["quantities"]["y"]["mean"] - 50.0) < 0.1
 
