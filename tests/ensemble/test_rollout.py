@@ -158,7 +158,7 @@ def test_messages():
         ensemble.rollout(body, Q0[0], U0, [0.0, 0.1], dt=-1, **options)
     with pytest.raises(ValueError, match="`ts` is out of order"):
         ensemble.rollout(body, Q0[0], U0, [0.0, 0.2, 0.1], dt=0.1, **options)
-    with pytest.raises(ValueError, match=r"`ts` is traced; `rollout` takes as many steps"):
+    with pytest.raises(ValueError, match=r"`ts` is traced; its value decides the number of steps"):
         jax.jit(lambda ts: ensemble.rollout(body, Q0[0], U0, ts, dt=0.1, **options))(
             jnp.array([0.0, 1])
         )
