@@ -79,7 +79,7 @@ ONE_FOR_EACH = r"it must be an integer, None, or one entry for each of \(x, y\)"
         (3, (A, A), r"has axis 3 for `x`, of shape \(6, 3\); its axes are -2 to 1"),
         (0, (A, 2.0), "has axis 0 for `y`, which has no axis. Give it one entry"),
         (0, (A, {"a": (A, B)}), r"sizes differ: `x` .*, `y\['a'\]\[1\]` of shape \(3, 6\) has 3"),
-        ((0, 0, 0), (A, A), rf"is \(0, 0, 0\), of length 3; {ONE_FOR_EACH}. Give 0 where"),
+        ((0, 0, 0), (A, A), rf"is \(0, 0, 0\), of length 3; {ONE_FOR_EACH}. Give 0 for"),
         ({"x": 0}, (A, A), rf"is {{'x': 0}}; {ONE_FOR_EACH}, in a tuple"),
         (
             (0, (0, 0)),
