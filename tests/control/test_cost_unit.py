@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.control._certificate._cost_error import is_determined
+from jaxhamel.control._certificate._cost_error import is_determined, on_small_cost
 from jaxhamel.control._collocation import _cost_unit
 from jaxhamel.control._collocation._cost_unit import (
     CHANGES,
@@ -50,13 +50,16 @@ def test_a_search_without_an_end_returns_to_the_unit_before(monkeypatch):
     assert scaling.given_up(found.state, 7 + PATIENCE - 1) is None
     assert scaling.given_up(found.state, 7 + PATIENCE) == found
     assert scaling.changes == CHANGES
+    assert scaling.failed
     assert scaling.changed(found, 50) is None  # not again
 
 
 @pytest.mark.parametrize(
-    ("gap", "cost", "known"), [(1e-7, -1.0, True), (1e-5, 1.0, False), (1e-9, 1e-10, True)]
-)
-def test_costs_that_the_barrier_leaves_open(gap, cost, known):
+    ("gap", "cost", "may_be_zero", "known"),
+    [(1e-7, -1.0, True, True), (1e-5, 1.0, True, False), (1e-9, 1e-10, True, True), (1e-9, 1e-10, False, False)],
+)  # fmt: skip
+def test_costs_that_the_barrier_leaves_open(gap, cost, may_be_zero, known):
     """A cost is determined if the barrier changes it by at most 1e-6 of itself, or if the cost is below the barrier's
-    effect and thus counts as 0."""
-    assert is_determined(gap, cost, 1e-6) == known
+    effect and thus counts as 0. It does not count as 0 if the search failed in a smaller unit of the cost."""
+    assert is_determined(gap, cost, 1e-6, may_be_zero) == known
+    assert ("units" in on_small_cost(gap, cost, may_be_zero)) == (not may_be_zero)

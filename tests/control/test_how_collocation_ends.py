@@ -9,9 +9,11 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._certificate import _multipliers
-from jaxhamel.control._certificate._endings import not_finite
+from jaxhamel.control._certificate import _multipliers, _second_order
+from jaxhamel.control._certificate._endings import between_the_points, not_finite
+from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
+from jaxhamel.control._collocation._motion_guess import moved_by_own_control
 from jaxhamel.control._collocation._start import bent
 from jaxhamel.control._interior_point._riccati import _border, _border_solve
 from jaxhamel.mechanics import Constant
@@ -104,3 +106,61 @@ def test_a_straight_guess_is_bent(search):
     1), 0.5 (sin 3π/2 + 1)."""
     w = search.first._replace(c=jnp.full((1, 1, 2), 0.5))
     np.testing.assert_allclose(bent(search.transcription, w).c, [[[0.5, 0.0]]], atol=1e-15)
+
+
+def test_states_of_the_motion_under_the_guessed_control(search):
+    """From 0 under ẏ = c = ½ the state is t/2, which is ¼ at the midpoint, where the straight guess to 0 has 0."""
+    problem = only_zero(lambda t, y, c: c, control.ControlEnergy())
+    own = CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+    assert own.first.X[0, 0, 0] == 0.0
+    moved = moved_by_own_control(own.transcription, problem, own.first)
+    np.testing.assert_allclose(moved.X[0, 0, 0], 0.25, rtol=1e-14)
+    np.testing.assert_array_equal(moved.c, own.first.c)
+
+
+def test_the_cost_along_the_motion_is_compared_with_its_quadrature():
+    """½∫ t⁴ dt = 1/10; by the midpoint rule it is ½ (½)⁴ = 1/32."""
+    cost = control.Running(lambda t, q, u, control: (t**2)[None])
+    problem = only_zero(lambda t, y, c: 0 * c, cost)
+    own = CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+    error, change = transcription_error(own.transcription, own.first, own.state.duals.costates)
+    assert error == 0.0
+    np.testing.assert_allclose(own.cost_unit * change, 1 / 10 - 1 / 32, rtol=1e-14)
+
+
+def limited(upper):
+    """ẏ = c from 0 to 1 below a wall."""
+    wall = control.PathLimit(lambda t, q, u, control: q, upper=upper, name="wall")
+    target = control.StateAtEnd(q=jnp.ones(1))
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: c, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]),
+        Constant(jnp.full(1, 1.0)), (control.ControlEnergy(),), (target, wall),
+    )  # fmt: skip
+    return CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+
+
+def test_a_target_outside_of_a_limit_is_named():
+    with pytest.raises(ValueError, match=r"`wall` is \[1\.\] at the state of `StateAtEnd`.* to 0\.5"):
+        limited(0.5)
+
+
+def test_limits_that_hold_at_the_points_only_are_named():
+    """The line from 0 to 1 is ½ at the midpoint, the only point, and above the wall by 1e-6 at the end."""
+    search = limited(1 - 1e-6)
+    words = between_the_points(search.transcription, search.first)
+    assert "`wall` is violated by 1e-06 between them or at an end" in words
+    state = search.state._replace(done=jnp.asarray(True))
+    search.rows, search.state, search.refinement.error = [{}], state, None
+    verdict = search.verdict()
+    assert verdict is not None
+    assert (verdict.converged, verdict.status) == (False, words)
+
+
+def test_numbers_beyond_rounding_leave_the_curvature_undecided(search, monkeypatch):
+    def singular(*_):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(_second_order, "_dense", singular)
+    found = _second_order.second_order(search.transcription, search.state, search.parts)
+    assert (found.kind, found.examined) == ("undecided", False)
+    assert "differ too much in size" in found.words

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.control._certificate._isolation import _kind_of_point
+from jaxhamel.control._certificate._isolation import End, _kind_of_point
 from jaxhamel.control._certificate._second_order import _null_space
 from jaxhamel.control._derivatives_of_optima import _contradictions
 from jaxhamel.control._derivatives_of_optima._families import without_kinks
@@ -45,7 +45,8 @@ def test_rank_of_constraints_in_both_precisions(dtype, dependent):
 def test_costs_are_equal_within_what_the_tolerance_leaves_open(known, kind):
     """Searches from both sides end at other points with costs that differ by up to 2.6e-5. With a cost error of 1e-4
     the point is a minimum that is not isolated; with 1e-7 it is no minimum."""
-    assert _kind_of_point([(1.8e-5, 1.2), (-2.6e-5, 0.6)], known, known) == kind
+    ends = [End(1.8e-5, 1.2, done=True), End(-2.6e-5, 0.6, done=True)]
+    assert _kind_of_point(ends, known, known) == kind
 
 
 def test_rounding_errors_are_no_open_multipliers(monkeypatch):

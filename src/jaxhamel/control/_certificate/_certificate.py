@@ -2,12 +2,8 @@
 
 from typing import Any, NamedTuple
 
-import diffrax
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._cost_error import (
@@ -17,24 +13,15 @@ from jaxhamel.control._certificate._cost_error import (
     on_small_cost,
 )
 from jaxhamel.control._certificate._isolation import kind_along
+from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._certificate._multipliers import unbounded_multipliers
 from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
 from jaxhamel.control._certificate._violation import worst_violation
-from jaxhamel.control._collocation._points import OneInterval
-from jaxhamel.control._collocation._transcription import (
-    CollocationPoint,
-    Interval,
-    Transcription,
-    along,
-)
+from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._result import Certificate
-from jaxhamel.mechanics import VectorField
-from jaxhamel.mechanics._tangent import local
-from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-CHECKING_STEPS = 8  # steps of an eighth-order method per interval, to check the transcription
 MINIMA = ("strict minimum", "minimum, not isolated")
 
 
@@ -64,12 +51,14 @@ def certify(
     parts: Parts | None,
     ending: Verdict,
     tolerance: Scalar,
+    may_be_zero: bool = True,
 ) -> Certificate:
     """The certificate of the last iterate.
 
     **Arguments:** `original`: the transcription with the problem's bounds; `transcription`: with the bounds of the search;
     `state`: the iterate; `parts`: the derivatives at the iterate, None if they are not known; `ending`, `tolerance`: verdict
-    and tolerance of the search.
+    and tolerance of the search; `may_be_zero`: False if the search failed in a smaller unit of the cost, so that a cost as
+    small as the barrier's share is not known to be 0.
     """
     errors = [float(x) for x in state.errors]
     stationary = max(errors[0], errors[2])
@@ -110,9 +99,9 @@ def certify(
         words.append(_sentence("", "cost not determined", off, bounds.cost, left))
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
-    if ending.converged and (small := on_small_cost(gap, cost)):
+    if ending.converged and (small := on_small_cost(gap, cost, may_be_zero)):
         words.append(small)
-    known = is_determined(gap, cost, bounds.cost)
+    known = is_determined(gap, cost, bounds.cost, may_be_zero)
     holds = bool(ending.converged and is_minimum and known and all(passed))
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
     return Certificate(
@@ -137,38 +126,3 @@ def with_agreement(
 
 def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -> str:
     return f"{good if value <= bound else bad}: {value:.1e} (at most {bound:.0e}){more}"
-
-
-@compiled_with(QUICK)
-def transcription_error(
-    transcription: Transcription, w: CollocationPoint, costates: Float[Array, "N+1 d"]
-) -> tuple[Scalar, Scalar]:
-    """The largest of the distances e_i, in the tangent space, between a node and the motion integrated from the node before
-    it, and Σ λ_i·e_i, the change of the cost by all of them to first order.
-
-    Where costates are large, as at a cusp of a switching curve, small distances change the cost by much.
-    """
-    method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
-    system = transcription.designed(w.p)
-
-    def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Float[Array, " d"]:
-        t0, length = transcription.t0 + interval.start * span, interval.length * span
-        control = OneInterval(t0, length, c, transcription.rule.points)
-
-        def rate(t, y):
-            return field(t, y, (system, control))
-
-        def step(y, i):
-            q, u = looped(
-                rate, method, t0 + i * length / CHECKING_STEPS, length / CHECKING_STEPS, y
-            )[0]
-            return (system.space.normalise(q), u), None
-
-        numbers = jnp.arange(CHECKING_STEPS).astype(length.dtype)
-        end, _ = jax.lax.scan(step, state, numbers)
-        return local(system, after, end)
-
-    states = transcription.states(w)
-    ends = along(states, slice(None, -1)), along(states, slice(1, None))
-    errors = jax.vmap(one)(transcription.intervals(w), *ends, w.c)
-    return jnp.max(jnp.abs(errors)), jnp.sum(costates[1:] * errors)

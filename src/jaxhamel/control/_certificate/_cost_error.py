@@ -32,20 +32,26 @@ def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals)
     return below + _product(duals.high, transcription.upper - w.slack)
 
 
-def is_determined(gap: float, cost: float, most: float) -> bool:
-    """Whether `gap`, the effect of the barrier, is at most the share `most` of the cost, or the cost is 0 beside it."""
-    return gap <= most * abs(cost) or abs(cost) <= gap
+def is_determined(gap: float, cost: float, most: float, may_be_zero: bool = True) -> bool:
+    """Whether `gap`, the effect of the barrier, is at most the share `most` of the cost.
+
+    A cost that is smaller than its gap counts as 0, and as determined, if `may_be_zero`.
+    """
+    return gap <= most * abs(cost) or (may_be_zero and abs(cost) <= gap)
 
 
-def on_small_cost(gap: float, cost: float) -> str:
+SCALE = "choose units in which states, controls and limits are about 1"
+
+
+def on_small_cost(gap: float, cost: float, may_be_zero: bool = True) -> str:
     """A sentence if `gap`, the effect of the barrier, is not small beside the cost; empty otherwise and for a cost of 0."""
     if cost == 0 or gap <= SMALL_SHARE * abs(cost):
         return ""
     share = f"{100 * gap / abs(cost):.2g} % of it" if gap < abs(cost) else "0 within the tolerance"
-    return (
-        f"cost: the barrier of the limits raises it by up to {gap:.1e}, {share}; if it is not meant to be 0, give a "
-        "smaller `tolerance`"
-    )
+    raises = f"cost: the barrier of the limits raises it by up to {gap:.1e}, "
+    if gap >= abs(cost) and not may_be_zero:
+        return f"{raises}more than it is; {SCALE}"
+    return f"{raises}{share}; if it is not meant to be 0, give a smaller `tolerance`"
 
 
 def _product(multiplier, distance) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._certificate._violation import (
     evaluated,
+    excesses,
     names_of_conditions,
     names_of_limits,
     worst_violation,
@@ -80,6 +81,26 @@ def contradiction(transcription: Transcription, elastic: Elastic, w: Collocation
     least = negligible_violation(w)
     parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > least]
     return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+
+
+def between_the_points(transcription: Transcription, w: CollocationPoint) -> str:
+    """A sentence that names the limit that is violated most between the points of a solution; empty if all hold there.
+
+    Beside a limit whose bounds are large, a violation counts as a share of these.
+    """
+    if not transcription.limits:
+        return ""
+    bounds = np.stack([np.asarray(x)[0, 0] for x in (transcription.lower, transcription.upper)])
+    sizes = np.max(np.where(np.isfinite(bounds), np.abs(bounds), 1.0), axis=0, initial=1.0)
+    over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
+    worst = int(np.argmax(over / sizes))
+    if not over[worst] > negligible_violation(w) * sizes[worst]:
+        return ""
+    name = names_of_limits(transcription, w)[worst]
+    return (
+        f"met at the collocation points only: `{name}` is violated by {over[worst]:.3g} between them or at an end; give "
+        "more `intervals`, or perhaps the constraints cannot be met together"
+    )
 
 
 def negligible_violation(w: CollocationPoint) -> float:

@@ -1,11 +1,11 @@
-"""Whether a stationary point with a direction of zero curvature belongs to a family of minima.
+"""Whether a stationary point with a direction of zero curvature is a minimum, and whether it belongs to a family of minima.
 
-The search is repeated from points on both sides along this direction.
+The search is repeated from points on both sides along this direction: near the point first, then at a distance at which
+terms of third and fourth order in the cost can be seen beside rounding.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -21,44 +21,109 @@ FLOOR = (
 )
 
 
+FAR_CHANGE = 1e-3  # relative change of the cost by a far step in the direction of largest curvature
+LONGEST = 0.3  # largest far step, as a share of the size of controls and parameters, where these are not zero
+RETURNED = 0.1  # a search that ends within this share of its step has come back to the point
+
+
+class FlatDirection(NamedTuple):
+    """A direction of zero curvature.
+
+    - `c`, `p`: the change of the controls and of the parameters, of length 1 in the scaled controls and parameters.
+    - `largest`: the largest curvature in absolute value, per unit of the scaled controls; `alone`: whether the curvature is
+      zero in this direction only.
+    """
+
+    c: Float[np.ndarray, "N s m"]
+    p: Float[np.ndarray, " p"]
+    largest: float
+    alone: bool
+
+
+class End(NamedTuple):
+    """The end of a search from a displaced point.
+
+    `change`: of the cost, relative to its size, infinite if the search fails; `moved`: distance from the point, relative to
+    the step; `done`: converged.
+    """
+
+    change: float
+    moved: float
+    done: bool
+
+
 def kind_along(
-    transcription: Transcription,
-    state: SearchState,
-    change: tuple[Float[np.ndarray, "N s m"], Float[np.ndarray, " p"]],
-    tolerance: Scalar,
+    transcription: Transcription, state: SearchState, flat: FlatDirection, tolerance: Scalar
 ) -> str:
-    """The kind of a point with zero curvature along a change of the controls and parameters.
+    """The kind of a point whose curvature is zero in a direction.
 
     `"minimum, not isolated"` if the searches from both sides end at other points with the same cost, `"not a minimum"` if
-    one ends at a lower cost, otherwise `"undecided"`.
+    one ends at a lower cost, `"strict minimum"` if those from far come back and no other direction is flat, otherwise
+    `"undecided"`.
     """
-    size = _largest_entry((state.w.c, state.w.p)) + 1e-3
-    share = STEP * size / _largest_entry(change)
-    step = jax.tree.map(lambda x: jnp.asarray(share * x, state.w.c.dtype), change)
     known = float(tolerance)  # violations of this size change the cost by about as much
-    steps = step, jax.tree.map(jnp.negative, step)
-    ends = [_again(transcription, state, each, tolerance) for each in steps]
-    return _kind_of_point(ends, max(1e-7, known), max(1e-9, known))
+    lower, equal = max(1e-7, known), max(1e-9, known)
+    size = _largest_entry((state.w.c, state.w.p))
+    near = STEP * (size + 1e-3) / _largest_entry((flat.c, flat.p))
+    kind = _kind_of_point(_ends(transcription, state, flat, near, tolerance, lower), lower, equal)
+    far = _far_step(state, flat, size)
+    if kind == "not a minimum" or far <= 3 * near:
+        return kind
+    ends = _ends(transcription, state, flat, far, tolerance, lower)
+    if any(end.change < -lower for end in ends):
+        return "not a minimum"
+    back = [end.done and end.moved < RETURNED for end in ends]
+    return "strict minimum" if flat.alone and all(back) else kind
+
+
+def _far_step(state: SearchState, flat: FlatDirection, size: float) -> float:
+    """The length of the far steps, in units of the direction."""
+    most = LONGEST * size / _largest_entry((flat.c, flat.p)) if size > 0 else np.inf
+    if not flat.largest > 0:
+        return 0.0
+    return min((2 * FAR_CHANGE * (1 + abs(float(state.cost))) / flat.largest) ** 0.5, most)
+
+
+def _ends(
+    transcription: Transcription,
+    state: SearchState,
+    flat: FlatDirection,
+    length: float,
+    tolerance: Scalar,
+    lower: float,
+) -> list[End]:
+    """The ends of the searches from both sides."""
+    dtype = state.w.c.dtype
+    steps = [tuple(jnp.asarray(by * x, dtype) for x in flat[:2]) for by in (length, -length)]
+    return [_again(transcription, state, step, tolerance, lower) for step in steps]
 
 
 def _again(
-    transcription: Transcription, state: SearchState, step: tuple[Array, Array], tolerance: Scalar
-) -> Any:
-    """Repeats the search from the point moved by `step`; None if it does not converge.
-
-    **Returns:** (change of the cost relative to its size, distance of the end from the point relative to the step).
-    """
+    transcription: Transcription,
+    state: SearchState,
+    step: tuple[Array, ...],
+    tolerance: Scalar,
+    lower: float,
+) -> End:
+    """Repeats the search from the point moved by `step`, until it ends or is feasible at a cost that is less by `lower`."""
     c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
-    floor = jnp.asarray(FLOOR, state.mu.dtype)
-    begin = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
-    end, *_ = advance(transcription, begin, tolerance, jnp.asarray(LOGGED))
-    if not bool(end.done):
-        return None
+    floor, one = jnp.asarray(FLOOR, state.mu.dtype), jnp.asarray(1)
+    end = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
+    change = np.inf
+    for _ in range(LOGGED):
+        # the call examines the iterate `end`, whose cost and errors it returns, and makes a step from it
+        end, *_ = advance(transcription, end, tolerance, one)
+        feasible = float(end.errors.violation) <= 10 * float(tolerance)
+        change = float(end.cost - state.cost) / (1 + abs(float(state.cost)))
+        if bool(end.done) or (feasible and change < -lower):
+            break
+    else:
+        change = np.inf
     moved = _largest_entry((end.w.c - state.w.c, end.w.p - state.w.p)) / _largest_entry(step)
-    return float(end.cost - state.cost) / (1 + abs(float(state.cost))), moved
+    return End(change, moved, bool(end.done))
 
 
-def _largest_entry(arrays: tuple[Any, Any]) -> float:
+def _largest_entry(arrays: tuple[Any, ...]) -> float:
     """The largest absolute value of all entries."""
     return max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in arrays)
 
@@ -69,13 +134,12 @@ def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array
     return p + jnp.clip(step, jnp.minimum(low, 0.0), jnp.maximum(high, 0.0))
 
 
-def _kind_of_point(ends: list[Any], lower: float, equal: float) -> str:
+def _kind_of_point(ends: list[End], lower: float, equal: float) -> str:
     """The kind of the point, from the ends of the searches on both sides.
 
     A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative.
     """
-    known = [end for end in ends if end is not None]
-    if any(change < -lower for change, _ in known):
+    if any(end.change < -lower for end in ends):
         return "not a minimum"
-    same = [abs(change) < equal and moved > 0.3 for change, moved in known]
-    return "minimum, not isolated" if len(same) == 2 and all(same) else "undecided"
+    same = [end.done and abs(end.change) < equal and end.moved > 0.3 for end in ends]
+    return "minimum, not isolated" if all(same) else "undecided"

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._certificate._isolation import FlatDirection
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
@@ -34,14 +35,14 @@ class SecondOrder(NamedTuple):
     """The outcome of the second-order condition.
 
     - `kind`: a value of `Certificate.second_order`; `unique`: whether the multipliers are unique; `words`: a sentence.
-    - `along`: a change of (controls, parameters) with zero curvature, where such a change leaves the kind open.
+    - `along`: a direction of zero curvature, where it leaves the kind open.
     - `examined`: whether the eigenvalues were computed; `none`: a sentence if there are no multipliers, otherwise empty.
     """
 
     kind: str
     unique: bool
     words: str
-    along: tuple[Float[np.ndarray, "N s m"], Float[np.ndarray, " p"]] | None = None
+    along: FlatDirection | None = None
     examined: bool = True
     none: str = ""
 
@@ -70,7 +71,10 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     count = N * shapes.c + shapes.p
     if count > MOST_CONTROLS:
         return NOT_EXAMINED._replace(words=f"curvature: undecided, {count} controls are too many")
-    H, D, controls = _dense(transcription, state, parts)
+    try:
+        H, D, controls = _dense(transcription, state, parts)
+    except np.linalg.LinAlgError:  # the weights of the feedback are beyond rounding
+        return NOT_EXAMINED._replace(words="curvature: undecided, numbers differ too much in size")
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
         return NOT_EXAMINED._replace(words="curvature: undecided, not finite")
     basis, unique = _null_space(D)
@@ -87,7 +91,8 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
     direction = basis @ vectors[:, 0]
     change = (controls @ direction).reshape(state.w.c.shape), direction[N * shapes.c :]
-    return SecondOrder("undecided", unique, shown, change)
+    alone = int(np.sum(values <= small)) == 1
+    return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone))
 
 
 def _null_space(D: Dense) -> tuple[Dense, bool]:

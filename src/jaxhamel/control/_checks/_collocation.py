@@ -154,14 +154,31 @@ def check_limit_can_hold(
         )
     if by_control or not starts_there:
         return
-    at_start, low, high = (concrete(x) for x in (function(q0, u0, value), lower, upper))
-    if at_start is None or low is None or high is None:
+    _check_within(name, function(q0, u0, value), lower, upper, "initial state (q0, u0)", "Begin")
+
+
+def check_target_within(
+    name: str, function, q, u, value, lower, upper, is_free: tuple[bool, bool]
+) -> None:
+    """Checks that a path limit that does not depend on the control allows the state of `StateAtEnd`.
+
+    `function`: as for `check_limit_can_hold`, at the last time; `is_free`: whether q and u are free there.
+    """
+    by_q, by_u, by_control = depends_on(function, q, u, value)
+    if not (by_control or (by_q and is_free[0]) or (by_u and is_free[1])):
+        _check_within(name, function(q, u, value), lower, upper, "state of `StateAtEnd`", "End")
+
+
+def _check_within(name: str, found, lower, upper, place: str, verb: str) -> None:
+    """Raises if a limit's value at a given state is not within its bounds; traced numbers pass."""
+    found, low, high = (concrete(x) for x in (found, lower, upper))
+    if found is None or low is None or high is None:
         return
-    room = 1e-6 * (1 + np.abs(at_start))
-    if np.any((at_start < low - room) | (at_start > high + room)):
+    room = 1e-6 * (1 + np.abs(found))
+    if np.any((found < low - room) | (found > high + room)):
         raise ValueError(
-            f"the path limit `{name}` is {inline(at_start)} at the initial state (q0, u0); its bounds are "
-            f"{_written(low)} to {_written(high)}. Begin within them, or widen them."
+            f"the path limit `{name}` is {inline(found)} at the {place}; its bounds are {_written(low)} to "
+            f"{_written(high)}. {verb} within them, or widen them."
         )
 
 

@@ -17,6 +17,7 @@ from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import bounds_of, certify
 from jaxhamel.control._certificate._endings import (
+    between_the_points,
     contradiction,
     negligible_violation,
     no_step,
@@ -34,6 +35,7 @@ from jaxhamel.control._collocation._elastic import (
     original,
 )
 from jaxhamel.control._collocation._from_nodes import replayed
+from jaxhamel.control._collocation._motion_guess import moved_by_own_control
 from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import (
@@ -57,6 +59,7 @@ TIGHTENINGS = 8  # the largest number of tightenings of the bounds
 # binds may move into them.
 WIDE_FROM = 2
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
+MOST_BENDS = 2  # the largest number of starts from bent controls
 SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 
 
@@ -95,7 +98,7 @@ class CollocationSearch(AbstractSearch):
         self.transcription = in_unit(self.transcription, unit)
         self.scaling = Scaling()
         self.first: CollocationPoint = w
-        self.may_bend = saved is None
+        self.bends = 0 if saved is None else MOST_BENDS
         self.state: SearchState = begin
         if saved is not None:
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
@@ -208,12 +211,18 @@ class CollocationSearch(AbstractSearch):
 
         At a straight guess the gradients of conditions may vanish, so that a feasible problem seems infeasible:
         displacements across the planes of wheels, and turns of a body by its parts, are of second order in the control.
+        Displacements of third order have no gradient at straight states either: the second time the states are those of the
+        motion under the bent control.
         """
         ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
-        if not self.may_bend or self.elastic is None or not ended or self._feasible():
+        if self.bends >= MOST_BENDS or self.elastic is None or not ended or self._feasible():
             return False
-        self.may_bend, self.elastic, self.restorations = False, None, 0
-        self._go_on(start(self.transcription, bent(self.transcription, self.first), self.barrier))
+        w = bent(self.transcription, self.first)
+        if self.bends:
+            moved = moved_by_own_control(self.transcription, self.problem, w)
+            w = moved if np.all(np.isfinite(moved.X)) else w
+        self.bends, self.elastic, self.restorations = self.bends + 1, None, 0
+        self._go_on(start(self.transcription, w, self.barrier))
         return True
 
     def _tightens(self) -> bool:
@@ -301,7 +310,8 @@ class CollocationSearch(AbstractSearch):
         if bool(self.state.done) and not self.refinement.met:
             return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
-            return Verdict(True, f"converged after {many}")
+            between = between_the_points(self.transcription, self.state.w)
+            return Verdict(not between, between or f"converged after {many}")
         if not self.rows:
             return None
         if broken := not_finite(self.transcription, self._own(), self.rows[-1], self.parts):
@@ -339,8 +349,9 @@ class CollocationSearch(AbstractSearch):
         row = self.rows[-1]
         parts = None if self.elastic is not None else self.parts
         certificate = certify(
-            self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
-        )
+            self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance,
+            not self.scaling.failed,
+        )  # fmt: skip
         problem = self._designed(w)
         begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
         trajectory, departs = replayed(begun, control, ts, states, certificate.transcription_error)

@@ -44,6 +44,9 @@ class Scaling:
         self.changes = 0
         self.before: Solution | None = None  # the solution at the last change of the unit
         self.since = 0  # the iteration of this change
+        self.failed = (
+            False  # whether the search came to no end in a smaller unit that its solution asked for
+        )
 
     def changed(self, found: Solution, iteration: int) -> Solution | None:
         """The solution in a smaller unit, from which the search goes on; None if its unit is good, or was changed often."""
@@ -64,6 +67,7 @@ class Scaling:
         ends = int(state.stuck) >= STUCK or iteration - self.since >= PATIENCE
         if self.before is None or bool(state.done) or not ends:
             return None
+        self.failed = self.changes == 1
         found, self.before, self.changes = self.before, None, CHANGES
         return found._replace(state=resumed(found.state))
 

@@ -16,6 +16,7 @@ from jaxhamel.control._checks._collocation import (
     check_limit_can_hold,
     check_limit_shape,
     check_one_end_time,
+    check_target_within,
 )
 from jaxhamel.control._checks._problem_parts import check_one_initial_state
 from jaxhamel.control._collocation._design import (
@@ -105,7 +106,7 @@ def guessed(problem: ControlProblem) -> Any:
     A guess that is the initial state at all times is replaced by the geodesic to the state of `StateAtEnd`, if there is
     one.
     """
-    targets = [x for x in problem.constraints if isinstance(x, StateAtEnd)]
+    targets = _targets_of(problem)
     start = (problem.q0, problem.u0)
     same = jax.tree.map(
         lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
@@ -113,13 +114,8 @@ def guessed(problem: ControlProblem) -> Any:
     if not targets or not all(jax.tree.leaves(same)):
         return jax.tree.map(_beginning, problem.guess, start)
 
-    def cast(given, like):
-        if given is None:
-            return like
-        return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), given, like)
-
-    q, u = cast(targets[0].q, problem.q0), cast(targets[0].u, problem.u0)
-    return _states_on_geodesic(problem.system.space, problem.ts, start, (q, u))
+    end = _target_state(problem, targets[0])
+    return _states_on_geodesic(problem.system.space, problem.ts, start, end)
 
 
 def _beginning(xs: Array, x: Array) -> Array:
@@ -163,14 +159,35 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
 
 
 def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:
-    t = problem.ts[0]
     starts_there = not any(isinstance(x, FreeInitialState) for x in problem.constraints)
+    value, bounds = problem.curve(problem.ts[0]), (limit.lower, limit.upper)
 
-    def at_first(q, u, value):
-        return limit.residual(problem.system, t, q, u, Constant(value))
+    def at(t):
+        return lambda q, u, value: limit.residual(problem.system, t, q, u, Constant(value))
 
-    given = problem.q0, problem.u0, problem.curve(t)
-    check_limit_can_hold(limit.quantity, at_first, *given, limit.lower, limit.upper, starts_there)
+    given = problem.q0, problem.u0, value
+    check_limit_can_hold(limit.quantity, at(problem.ts[0]), *given, *bounds, starts_there)
+    if any(isinstance(x, FreeEndTime | DesignParameter) for x in problem.constraints):
+        return
+    for target in _targets_of(problem):
+        state, is_free = _target_state(problem, target), (target.q is None, target.u is None)
+        check_target_within(limit.quantity, at(problem.ts[-1]), *state, value, *bounds, is_free)
+
+
+def _targets_of(problem: ControlProblem) -> list[StateAtEnd]:
+    """The constraints that give the state at the last time."""
+    return [x for x in problem.constraints if isinstance(x, StateAtEnd)]
+
+
+def _target_state(problem: ControlProblem, target: StateAtEnd) -> tuple[Any, Any]:
+    """(q, u) of a target, those of the initial state where it leaves them free."""
+
+    def cast(given, like):
+        if given is None:
+            return like
+        return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), given, like)
+
+    return cast(target.q, problem.q0), cast(target.u, problem.u0)
 
 
 def interpolated(

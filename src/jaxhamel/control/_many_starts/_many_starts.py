@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._cores import cores
-from jaxhamel.control._collocation._start import first_iterate
+from jaxhamel.control._collocation._motion_guess import started_with
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, start, strong
@@ -27,13 +27,10 @@ from jaxhamel.control._many_starts._turns import (
 )
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.mechanics import VectorField
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 STARTS_AT_ONCE = 32  # searches side by side on a core of a CPU (docs/performance.md#many-starts)
 TURNS_AT_ONCE = 8  # turns in one call
 FEW = 16  # the last (1/FEW)-th of the searches side by side go on one after the other
-STEPS_OF_START = 4  # steps of the classical Runge–Kutta method per interval, for the motion under a start's control
 SAME = 1e-6  # relative difference up to which two costs count as those of one optimum
 
 
@@ -183,33 +180,6 @@ def _begun(transcription, problem: ControlProblem, starts: Array, barrier: Array
     rebuild = free_parameters(problem.curve)[1]
 
     def one(p):
-        curve = rebuild(p)
-        ts, states = _motion(transcription, problem, curve)
-        w = first_iterate(
-            transcription, ts, states, curve, (problem.q0, problem.u0), problem.ts[-1]
-        )
-        return start(transcription, w, barrier)
+        return start(transcription, started_with(transcription, problem, rebuild(p)), barrier)
 
     return jax.vmap(one)(starts)
-
-
-def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
-    """The times of the mesh, and the states at these times of the motion under `curve`: the guess of one search."""
-    ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
-    field, space = VectorField(), problem.system.space
-
-    def rate(t, y):
-        return field(t, y, (problem.system, curve))
-
-    def interval(y, ends):
-        h = (ends[1] - ends[0]) / STEPS_OF_START
-
-        def step(y, k):
-            q, u = looped(rate, RK4, ends[0] + k * h, h, y)[0]
-            return (space.normalise(q), u), None
-
-        return jax.lax.scan(step, y, jnp.arange(STEPS_OF_START).astype(h.dtype))[0], y
-
-    start = problem.q0, problem.u0
-    last, before = jax.lax.scan(interval, start, (ts[:-1], ts[1:]))
-    return ts, jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), before, last)

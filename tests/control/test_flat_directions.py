@@ -1,0 +1,45 @@
+"""Stationary points with a direction of zero curvature: terms of higher order decide whether they are minima."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.mechanics import Constant
+
+
+def final_cost(coefficients, t, q, u, control):
+    quadratic, cubic, quartic = coefficients
+    y = q[0]
+    return quadratic * y**2 + cubic * y**3 + quartic * y**4
+
+
+def certified(cubic, quartic):
+    """The certificate of c = 0 for ẏ = c, y(0) = 0 and J = ½∫c² dt − ½y² + a y³ + b y⁴ at t = 1.
+
+    J = a y³ + b y⁴ for constant c = y, the cheapest way to y.
+    """
+    cost = jax.tree_util.Partial(final_cost, jnp.array([-0.5, cubic, quartic]))
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: c, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]),
+        Constant(jnp.zeros(1)), (control.ControlEnergy(), control.FinalCost(cost)), (),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=1, degree=2))
+    assert result.certificate is not None
+    return result.certificate
+
+
+@pytest.mark.parametrize(
+    ("cubic", "quartic", "kind"),
+    [
+        (0.0, 0.0, "minimum, not isolated"),
+        (0.0, 1.0, "strict minimum"),
+        (0.0, -1.0, "not a minimum"),
+        (1.0, 0.0, "not a minimum"),
+    ],
+)
+def test_terms_of_third_and_fourth_order_decide(cubic, quartic, kind):
+    certificate = certified(cubic, quartic)
+    assert certificate.second_order == kind
+    assert certificate.holds == (kind != "not a minimum")
