@@ -65,7 +65,7 @@ def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
         "satellite-turn": (problems.satellite_turn, by_default, 199.9237216990),
         "falling-cat": (problems.falling_cat, by_default, 57.23261047013),
         "cart-pole": (problems.cart_pole, fine, 58.807667458),
-        "snakeboard-park": (problems.snakeboard_park, by_default, 0.229995619170),
+        "snakeboard-park": (problems.snakeboard_park, fine, 0.229995619170),
         "ball-to-point": (
             problems.ball_to_point,
             control.Collocation(intervals=30),

@@ -3,8 +3,8 @@
     python benchmarks/control_verdicts.py [--only NAME ...] [--quick]
 
 prints for each problem the cost found, its difference from the closed form, the iterations, whether the certificate holds,
-the kind of the point and whether the multipliers are unique, with a mark where these differ from the known ones; then one line
-of JSON. `--quick` takes the first two problems.
+the kind of the point and whether the multipliers are unique, with a mark where these differ from the known ones; then one
+line of JSON. `--quick` takes the first two problems.
 """
 
 import argparse

@@ -13,7 +13,7 @@ from jaxhamel.control._certificate import _multipliers, _second_order
 from jaxhamel.control._certificate._endings import between_the_points, not_finite
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
-from jaxhamel.control._collocation._motion_guess import moved_by_own_control
+from jaxhamel.control._collocation._new_start import moved_by_own_control
 from jaxhamel.control._collocation._start import bent
 from jaxhamel.control._interior_point._riccati import _border, _border_solve
 from jaxhamel.mechanics import Constant
@@ -140,7 +140,9 @@ def limited(upper):
 
 
 def test_a_target_outside_of_a_limit_is_named():
-    with pytest.raises(ValueError, match=r"`wall` is \[1\.\] at the state of `StateAtEnd`.* to 0\.5"):
+    with pytest.raises(
+        ValueError, match=r"`wall` is \[1\.\] at the state of `StateAtEnd`.* to 0\.5"
+    ):
         limited(0.5)
 
 

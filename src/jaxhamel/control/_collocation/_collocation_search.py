@@ -35,8 +35,13 @@ from jaxhamel.control._collocation._elastic import (
     original,
 )
 from jaxhamel.control._collocation._from_nodes import replayed
-from jaxhamel.control._collocation._motion_guess import moved_by_own_control
-from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
+from jaxhamel.control._collocation._new_start import (
+    PATIENCE,
+    coarser,
+    creeps,
+    moved_by_own_control,
+    new_start,
+)
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import (
     bent,

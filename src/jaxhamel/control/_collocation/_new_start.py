@@ -1,4 +1,5 @@
-"""A new start of a search that makes short steps only: on a coarse mesh, with slacks far inside of their bounds.
+"""New starts of a search: on a coarse mesh, with slacks far inside of their bounds, if it makes short steps only; and on the
+motion under given controls.
 
 Where a guess violates limits, Newton's steps on a fine mesh are cut to a thousandth of their length, since the slacks begin
 close to their bounds. On a coarse mesh an iteration takes a fraction of the time, and there are fewer minima to end in; its
@@ -8,19 +9,24 @@ solution is the start on the fine mesh (docs/performance.md#new-starts-of-a-sear
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._elastic import inside
+from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.mechanics import VectorField
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 COARSE = 14  # intervals of the coarse mesh; a mesh with less than twice as many is kept
 MARGIN = 1.0  # least distance of a slack from a one-sided bound at the new start
+STEPS_OF_MOTION = 4  # steps of the classical Runge–Kutta method per interval
 PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
 SHORT, MANY_SHORT = 0.2, 8  # steps below this length, in a row, after which a search starts anew
 
@@ -59,3 +65,44 @@ def new_start(problem: ControlProblem, transcription: Transcription, barrier: Ar
 def _far_inside(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
     value = evaluate(transcription, w)[1].limits + w.slack
     return w._replace(slack=inside(transcription, value, MARGIN))
+
+
+def started_with(
+    transcription: Transcription, problem: ControlProblem, curve: Any
+) -> CollocationPoint:
+    """The iterate whose states are those of the motion under `curve`."""
+    ts, states = _motion(transcription, problem, curve)
+    begin: Any = (problem.q0, problem.u0)
+    return first_iterate(transcription, ts, states, curve, begin, problem.ts[-1])
+
+
+@compiled_with(QUICK)
+def moved_by_own_control(
+    transcription: Transcription, problem: ControlProblem, w: CollocationPoint
+) -> CollocationPoint:
+    """The iterate with the controls of `w` and the states of the motion under them."""
+    ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
+    curve = PiecewisePolynomial(ts, w.c, transcription.rule.points)
+    return started_with(transcription, problem, curve)
+
+
+def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
+    """The times of the mesh, and the states of the motion under `curve` at these times."""
+    ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
+    field, space = VectorField(), problem.system.space
+
+    def rate(t, y):
+        return field(t, y, (problem.system, curve))
+
+    def interval(y, ends):
+        h = (ends[1] - ends[0]) / STEPS_OF_MOTION
+
+        def step(y, k):
+            q, u = looped(rate, RK4, ends[0] + k * h, h, y)[0]
+            return (space.normalise(q), u), None
+
+        return jax.lax.scan(step, y, jnp.arange(STEPS_OF_MOTION).astype(h.dtype))[0], y
+
+    start = problem.q0, problem.u0
+    last, before = jax.lax.scan(interval, start, (ts[:-1], ts[1:]))
+    return ts, jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), before, last)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._cores import cores
-from jaxhamel.control._collocation._motion_guess import started_with
+from jaxhamel.control._collocation._new_start import started_with
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, start, strong
