@@ -138,7 +138,7 @@ class Verdict(NamedTuple):
     unique: bool | None = True
 
 
-BUCKLED = 13.067022887030  # 2 p ⟨cos θ⟩ − p cos θ_max by elliptic integrals, √p = 2 K(sin² ½θ_max), p = 15
+BUCKLED = 13.067022886997  # 2 p ⟨cos θ⟩ − p cos θ_max by elliptic integrals, √p = 2 K(sin² ½θ_max), p = 15
 CEILING = 2 / 3 * 0.4**3 - 0.4**2 / 2
 KNOWN = {
     "rod, load 9": Verdict(lambda: rod(9.0), 9.0, STRICT, True),
