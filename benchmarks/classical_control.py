@@ -194,7 +194,7 @@ KNOWN = {
     "hypersensitive": (
         hypersensitive, control.Collocation(None, error=1e-9), 6.72411380988600,
     ),
-    "robot arm": (robot_arm, control.Collocation(40, 3, "radau"), 9.140916),
+    "robot arm": (robot_arm, control.Collocation(), 9.140911745915),
     "Goddard": (goddard, control.Collocation(40, 3, "radau"), -1.01283),
     "Dido": (dido, control.Collocation(10), -jnp.pi / 2),
     "Snell": (snell, control.Collocation(4, 3), 2.018821638101307),

@@ -5,7 +5,7 @@ import threading
 import types
 import warnings
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -116,7 +116,8 @@ class _Programs:
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], shared: Any):
         self.f, self.options, self.shared = f, options, shared
         self.kept: OrderedDict[Hashable, _Program] = OrderedDict()
-        self.counts: Counter = Counter()
+        self.counts: Counter = Counter()  # compilations, by the place of a user's function
+        self.contents: defaultdict[str, set[Hashable]] = defaultdict(set)  # of this function
         self.lock = threading.Lock()
 
     def all_programs(self) -> list[Any]:
@@ -170,13 +171,23 @@ class _Programs:
 
     def _count(self, given) -> None:
         """Warns of functions that are compiled for many contents, and clears JAX's caches to bound their memory."""
-        for where in filter(None, map(_place_of_function, given)):
+        for function in given:
+            where = _place_of_function(function)
+            if where is None:
+                continue
             self.counts[where] += 1
-            if self.counts[where] == MANY and where not in _WARNED:
+            if where not in _WARNED and self._has_many_contents(where, function):
                 _WARNED.add(where)
                 warnings.warn(_ADVICE.format(where=where, many=MANY), stacklevel=5)
             if self.counts[where] % TOO_MANY == 0:
                 _forget_all()
+
+    def _has_many_contents(self, where: str, function: Any) -> bool:
+        """Whether the function was compiled for `MANY` contents of its own, whatever the other arguments were."""
+        known = self.contents[where]
+        content = content_of((function,))
+        known.add(len(known) if content is None else content)
+        return len(known) >= MANY
 
 
 _WARNED: set[str] = set()

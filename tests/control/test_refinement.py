@@ -7,7 +7,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._refinement import evenly_spread, expected_error
+from jaxhamel.control._mesh._refinement import evenly_spread, expected_error
 
 
 class Damped(jaxhamel.System):

@@ -242,6 +242,16 @@ def rate_within(control):
     return jh.acceleration(CART, 0.0, Q, U, control)[0]
 
 
+def test_no_warning_of_a_function_that_stays(monkeypatch):
+    """A function that is compiled beside other arguments, and refers to the same values each time, is not blamed."""
+    monkeypatch.setattr(_compiled, "MANY", 3)
+    call = compiled(lambda f, xs: f(sum(xs)))
+    same = made(2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [float(call(same, n * [1.0])) for n in range(1, 6)] == [2.0, 4, 6, 8, 10]
+
+
 def test_one_warning_and_bounded_memory(monkeypatch):
     """Many compilations of a function give one warning with a remedy, and old programs are dropped."""
     for name, number in (("MANY", 3), ("TOO_MANY", 5)):

@@ -20,8 +20,8 @@ class Certificate(NamedTuple):
     """The evidence that a result is an optimum.
 
     - `holds`: whether the result is stationary, feasible also between the nodes, transcribed within tolerance, and a minimum
-      (isolated or not), and whether its cost would stay without the violations that are left, the barrier of the limits and
-      the error of the transcription.
+      (isolated or not), and whether its cost would stay without the violations that are left, the barrier of the limits,
+      the error of the transcription and switches of limited controls inside of intervals.
     - `stationarity`: largest entry of the Lagrangian's gradient, scaled by the size of the multipliers.
     - `violation`: the largest of the constraints, on a grid ten times finer than the mesh, in their own units.
     - `transcription_error`: largest distance in the tangent space between a node and the motion under the found control,

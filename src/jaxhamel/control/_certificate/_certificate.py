@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
@@ -11,15 +12,22 @@ from jaxhamel.control._certificate._cost_error import (
     cost_error,
     is_determined,
     on_small_cost,
+    on_tight_limits,
+    switching_excess,
+    tightening_excess,
 )
 from jaxhamel.control._certificate._isolation import kind_along
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._certificate._multipliers import unbounded_multipliers
-from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
+from jaxhamel.control._certificate._second_order import (
+    NOT_EXAMINED,
+    SecondOrder,
+    second_order,
+)
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._moving_nodes import Solved
 from jaxhamel.control._result import Certificate
 
 MINIMA = ("strict minimum", "minimum, not isolated")
@@ -34,6 +42,9 @@ class Bounds(NamedTuple):
     cost: float
 
 
+NODES_AT_SWITCHES = (
+    "; give the number of `intervals`, or more of them, so that their nodes move there"
+)
 FINER = "; give more `intervals`, or `error`, by which control.Collocation refines them"
 
 
@@ -46,67 +57,117 @@ def bounds_of(dtype: Any) -> Bounds:
 
 def certify(
     original: Transcription,
-    transcription: Transcription,
-    state: SearchState,
-    parts: Parts | None,
+    solved: Solved,
+    free: Solved,
     ending: Verdict,
     tolerance: Scalar,
     may_be_zero: bool = True,
 ) -> Certificate:
     """The certificate of the last iterate.
 
-    **Arguments:** `original`: the transcription with the problem's bounds; `transcription`: with the bounds of the search;
-    `state`: the iterate; `parts`: the derivatives at the iterate, None if they are not known; `ending`, `tolerance`: verdict
-    and tolerance of the search; `may_be_zero`: False if the search failed in a smaller unit of the cost, so that a cost as
-    small as the barrier's share is not known to be 0.
+    **Arguments:** `original`: the transcription with the problem's bounds; `solved`: with the bounds of the search, and its
+    last iterate; `free`: the same, with unknown times of nodes if the search has found such a solution; `ending`,
+    `tolerance`: verdict and tolerance of the search; `may_be_zero`: False if the search failed in a smaller unit of the cost,
+    so that a cost as small as the barrier's share is not known to be 0.
     """
-    errors = [float(x) for x in state.errors]
-    stationary = max(errors[0], errors[2])
-    violation, worst = worst_violation(original, state.w)
-    found = transcription_error(transcription, state.w, state.duals.costates)
-    error, change = (float(x) for x in found)
-    curvature = NOT_EXAMINED if parts is None else second_order(transcription, state, parts)
-    if curvature.along is not None and ending.converged:
-        kind = kind_along(transcription, state, curvature.along, tolerance)
-        curvature = curvature._replace(kind=kind, words=f"{kind}: {curvature.words}")
-    if ending.converged and curvature.examined:
-        none = unbounded_multipliers(transcription, state, tolerance)
-        curvature = curvature.without_multipliers(none) if none else curvature
-    bounds = bounds_of(state.mu.dtype)
-    is_minimum = curvature.kind in MINIMA
-    by = cost_error(transcription, state.w, state.duals) if ending.converged else 0.0
-    off = abs(change) / (1 + abs(float(state.cost))) if ending.converged else 0.0
-    passed = (
-        stationary <= bounds.stationarity,
-        violation <= bounds.violation,
-        error <= bounds.transcription,
-        by <= bounds.cost,
-        off <= bounds.cost,
-    )
-    words = [
-        _sentence("stationary", "not stationary", stationary, bounds.stationarity),
-        _sentence("feasible", "not feasible", violation, bounds.violation, f", worst in {worst}"),
-        _sentence("transcribed", "transcribed too coarsely", error, bounds.transcription)
-        + ("" if passed[2] else FINER),
-        curvature.words,
-        curvature.on_multipliers,
-    ]
-    if not passed[3]:
-        left = ", its change by the violations that are left"
-        words.append(_sentence("", "cost not determined", by, bounds.cost, left))
-    if not passed[4]:
-        left = ", its change by the errors of the transcription" + FINER
-        words.append(_sentence("", "cost not determined", off, bounds.cost, left))
+    transcription, state, _ = solved
+    curvature = _curvature(free, ending.converged, tolerance)
+    error, change = transcription_error(transcription, state.w, state.duals.costates)
+    first = _of_motion(original, state, float(error))
+    later = _of_cost(original, solved, float(change)) if ending.converged else []
+    words = [check.words for check in first] + [curvature.words, curvature.on_multipliers]
+    words += [check.words for check in later if not check.passed]
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
-    if ending.converged and (small := on_small_cost(gap, cost, may_be_zero)):
-        words.append(small)
-    known = is_determined(gap, cost, bounds.cost, may_be_zero)
-    holds = bool(ending.converged and is_minimum and known and all(passed))
+    raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
+    notes = on_small_cost(gap, cost, may_be_zero), on_tight_limits(raised, cost)
+    words += [x for x in notes if x and ending.converged]
+    known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)
+    passed = all(check.passed for check in (*first, *later))
+    holds = ending.converged and curvature.kind in MINIMA and known and passed
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
+    stationarity, violation, transcribed = (check.value for check in first)
     return Certificate(
-        holds, stationary, violation, error, curvature.kind, curvature.unique, "\n".join(words)
+        holds,
+        stationarity,
+        violation,
+        transcribed,
+        curvature.kind,
+        curvature.unique,
+        "\n".join(words),
     )
+
+
+class Criterion(NamedTuple):
+    """A number of the certificate with the largest value that passes, and the words for either case.
+
+    `more` follows the number, `advice` only a number that is too large.
+    """
+
+    good: str
+    bad: str
+    value: float
+    bound: float
+    more: str = ""
+    advice: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the number is small enough."""
+        return self.value <= self.bound
+
+    @property
+    def words(self) -> str:
+        """The number and its bound in one sentence."""
+        beginning, end = (self.good, "") if self.passed else (self.bad, self.advice)
+        return f"{beginning}: {self.value:.1e} (at most {self.bound:.0e}){self.more}{end}"
+
+
+def _of_motion(
+    original: Transcription, state: SearchState, error: float
+) -> tuple[Criterion, Criterion, Criterion]:
+    """Stationarity, violation, and the error of the transcription."""
+    bounds = bounds_of(state.mu.dtype)
+    stationary = max(float(state.errors.stationarity), float(state.errors.complementarity))
+    violation, worst = worst_violation(original, state.w)
+    return (
+        Criterion("stationary", "not stationary", stationary, bounds.stationarity),
+        Criterion("feasible", "not feasible", violation, bounds.violation, f", worst in {worst}"),
+        Criterion(
+            "transcribed", "transcribed too coarsely", error, bounds.transcription, advice=FINER
+        ),
+    )
+
+
+def _of_cost(original: Transcription, solved: Solved, change: float) -> list[Criterion]:
+    """Relative changes of the cost: by violations, by the errors of the transcription, by switches within intervals.
+
+    `change`: the second of these, in the unit of the cost.
+    """
+    transcription, state, parts = solved
+    late, where = switching_excess(original, transcription, state, parts)
+    changes = (
+        (cost_error(transcription, state.w, state.duals), "by the violations that are left", ""),
+        (abs(change) / (1 + abs(float(state.cost))), "by the errors of the transcription", FINER),
+        (late, f"if {where} switched at nodes", NODES_AT_SWITCHES),
+    )
+    most, unknown = bounds_of(state.mu.dtype).cost, "cost not determined"
+    return [Criterion("", unknown, x, most, f", its change {why}", how) for x, why, how in changes]
+
+
+def _curvature(solved: Solved, converged: bool, tolerance: Scalar) -> SecondOrder:
+    """The second-order condition at an iterate and, if the search has converged, its questions that need more searches."""
+    transcription, state, parts = solved
+    if parts is None:
+        return NOT_EXAMINED
+    found = second_order(transcription, state, parts)
+    if found.along is not None and converged:
+        kind = kind_along(transcription, state, found.along, tolerance)
+        found = found._replace(kind=kind, words=f"{kind}: {found.words}")
+    if converged and found.examined:
+        none = unbounded_multipliers(transcription, state, tolerance)
+        found = found.without_multipliers(none) if none else found
+    return found
 
 
 def with_agreement(
@@ -120,9 +181,5 @@ def with_agreement(
     if certificate.holds and not holds:
         lines[0] = f"certificate: does NOT hold; indirect solution: {ending.status}"
     good, bad = "agrees with the indirect solution", "differs from the indirect solution"
-    lines.append(_sentence(good, bad, difference, most, ", difference of the costs"))
+    lines.append(Criterion(good, bad, difference, most, ", difference of the costs").words)
     return certificate._replace(holds=holds, agreement=difference, words="\n".join(lines))
-
-
-def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -> str:
-    return f"{good if value <= bound else bad}: {value:.1e} (at most {bound:.0e}){more}"

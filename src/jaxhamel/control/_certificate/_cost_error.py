@@ -1,15 +1,19 @@
 """Estimates of the difference between the cost that a search has found and the least cost.
 
-It has two causes. Constraints are met up to small violations r; to first order they change the cost by λ · r, where λ are
-their multipliers, which may be large. And the barrier keeps the motion at some distance s from each limit; it raises the
-cost by up to Σ z s, where z are the multipliers of the limits.
+It has three causes. Constraints are met up to small violations r; to first order they change the cost by λ · r, where λ are
+their multipliers, which may be large. The barrier keeps the motion at some distance s from each limit; it raises the
+cost by up to Σ z s, where z are the multipliers of the limits. And a control that switches from one bound to the other
+cannot be the polynomial of an interval in which it does.
 """
 
 import numpy as np
+from jaxtyping import Float
 
-from jaxhamel.control._certificate._violation import evaluated
+from jaxhamel.control._certificate._violation import evaluated, names_of_limits
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals
+from jaxhamel.control._interior_point._derivatives import Duals, Parts
+from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._switches import switches_of
 
 
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
@@ -19,6 +23,43 @@ def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) 
     pairs = zip(multipliers, residuals, strict=True)
     total = sum(float(np.sum(np.asarray(a) * np.asarray(b))) for a, b in pairs)
     return abs(total) / (1 + abs(float(cost)))
+
+
+def tightening_excess(
+    original: Transcription, tight: Transcription, duals: Duals
+) -> Float[np.ndarray, " r"]:
+    """For each row of the limits, Σ z Δ: the change of the cost, to first order, by moving its bounds inwards by Δ.
+
+    **Arguments:** `original`, `tight`: the transcription with the problem's bounds, and with those of the search.
+    """
+    below = _rows_of_products(duals.low, original.lower, tight.lower)
+    return below + _rows_of_products(duals.high, tight.upper, original.upper)
+
+
+def _rows_of_products(multiplier, outer, inner) -> Float[np.ndarray, " r"]:
+    """Σ z (inner − outer) for each row; bounds that are infinite do not count."""
+    z, outer, inner = (np.asarray(x, float) for x in (multiplier, outer, inner))
+    moved = np.subtract(inner, outer, out=np.zeros_like(inner), where=np.isfinite(inner))
+    return np.sum(z * moved, axis=(0, 1))
+
+
+def switching_excess(
+    original: Transcription, tight: Transcription, state: SearchState, parts: Parts | None
+) -> tuple[float, str]:
+    """(the relative change of the cost if all switches of limited controls were at nodes, the names of these limits).
+
+    It has two parts: values between the bounds in the place of a switch, and bounds moved inwards because a polynomial that
+    switches overshoots them.
+    """
+    found = switches_of(tight, state, parts)
+    if not found:
+        return 0.0, ""
+    excess = np.zeros(tight.lower.shape[-1])
+    np.add.at(excess, [x.row for x in found], [abs(x.excess) for x in found])
+    excess += np.where(excess > 0.0, tightening_excess(original, tight, state.duals), 0.0)
+    named = zip(names_of_limits(tight, state.w), excess, strict=True)
+    late = dict.fromkeys(f"`{name}`" for name, x in named if x > 0.1 * np.max(excess))
+    return float(np.sum(excess)) / (1 + abs(float(state.cost))), ", ".join(late)
 
 
 SMALL_SHARE = (
@@ -41,6 +82,16 @@ def is_determined(gap: float, cost: float, most: float, may_be_zero: bool = True
 
 
 SCALE = "choose units in which states, controls and limits are about 1"
+
+
+def on_tight_limits(excess: float, cost: float) -> str:
+    """A sentence if `excess`, the effect of bounds moved inwards, is not small beside the cost; empty otherwise."""
+    if excess <= SMALL_SHARE * abs(cost):
+        return ""
+    return (
+        f"cost: limits moved inwards, so that they hold between the collocation points too, raise it by about {excess:.1e}; "
+        "more `intervals` lower it"
+    )
 
 
 def on_small_cost(gap: float, cost: float, may_be_zero: bool = True) -> str:

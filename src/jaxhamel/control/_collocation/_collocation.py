@@ -25,7 +25,8 @@ class Collocation(eqx.Module):
 
     **Arguments:**
 
-    - `intervals`: N, equal ones; None: those of the problem's `ts`.
+    - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
+      other; None: those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
     - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
@@ -33,7 +34,7 @@ class Collocation(eqx.Module):
     - `barrier`: the barrier parameter μ of the first iteration, used if there are limits.
     - `error`: the largest error allowed between the nodes, in tangent-space coordinates (see `Result.mesh_errors`). While it
       is exceeded, first the nodes move to where the error is large, then the intervals are doubled, up to four times. None:
-      the mesh stays.
+      N stays.
 
     The system's control must be used by its value: for prescribed motion take `jaxhamel.MovingParts`. Besides `StateAtEnd`
     and `ControlAt`, the method takes `PathLimit`, `FreeEndTime`, `FreeInitialState`, `BoundaryConditions` and

@@ -4,12 +4,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._deadline import compiled_before
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
@@ -34,7 +32,6 @@ from jaxhamel.control._collocation._elastic import (
     least_violations,
     original,
 )
-from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._new_start import (
     PATIENCE,
     coarser,
@@ -42,7 +39,7 @@ from jaxhamel.control._collocation._new_start import (
     moved_by_own_control,
     new_start,
 )
-from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
+from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import (
     bent,
     first_iterate,
@@ -52,12 +49,13 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes, Solved
+from jaxhamel.control._mesh._refinement import Refinement, carried_over
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._refinement import Refinement, carried_over, residual_errors
-from jaxhamel.control._result import Result, report
+from jaxhamel.control._result import Result
+from jaxhamel.control._solution import result_at
 
 TIGHTENINGS = 8  # the largest number of tightenings of the bounds
 # From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
@@ -109,10 +107,12 @@ class CollocationSearch(AbstractSearch):
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.rounds = 0
-        self.refinement = Refinement(problem, method.error)
+        may_align = method.intervals is not None or method.error is not None
+        self.refinement = Refinement(problem, method.error, may_align)
         self.may_start_anew = saved is None and bool(self.transcription.limits)
         # the method's mesh, and the state of the search on it, while the search is on a coarse mesh
         self.fine: tuple[Transcription, SearchState] | None = None
+        self.moving = MovingNodes()
         self.elastic: Elastic | None = None
         self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
@@ -127,6 +127,8 @@ class CollocationSearch(AbstractSearch):
         """
         if self.fine is not None:
             return to_arrays(*self.fine)
+        if self.moving.before is not None:
+            return to_arrays(*self.moving.before[:2])
         state = self.state if self.elastic is None else self.before_elastic
         return to_arrays(self.transcription, state)
 
@@ -134,7 +136,7 @@ class CollocationSearch(AbstractSearch):
         left = self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
-        given = self.elastic or self.tight, self.state, self.tolerance, jnp.asarray(many)
+        given = self._searched(), self.state, self.tolerance, jnp.asarray(many)
         with compiled_before(self.began + self.seconds):
             self.state, self.parts, rows, count = advance(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
@@ -154,7 +156,11 @@ class CollocationSearch(AbstractSearch):
 
     def _change_phase(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
-        if self._gives_up_unit() or self._tightens() or self._refines() or self._changes_unit():
+        if self._has_moving_nodes() or self._gives_up_unit() or self._aligns():
+            return
+        if self._frees_nodes() or self._tightens():
+            return
+        if self._refines() or self._changes_unit():
             return
         if self._starts_anew() or self._leaves_coarse_mesh() or self._bends():
             return
@@ -240,18 +246,57 @@ class CollocationSearch(AbstractSearch):
         if tight is None:
             return False
         self.tight, self.state = tight, again(tight, self.state)
-        self.rounds += 1
+        self.rounds, self.moving.found = self.rounds + 1, None
         return True
+
+    def _aligns(self) -> bool:
+        """Continues with nodes at the switches of limited controls; returns whether it does."""
+        if not self._is_solved():
+            return False
+        return self._takes_mesh(self.refinement.aligned(self.tight, self.state, self.parts))
+
+    def _frees_nodes(self) -> bool:
+        """Continues with the times of nodes at switches as unknowns; returns whether it does.
+
+        Not so with Radau points: the last one in an interval is a node, where a switching control has no determined value.
+        """
+        inner = self.tight.rule.points[-1] < 1.0
+        if not (inner and self.moving.may_begin and self._is_solved() and self.rounds == 0):
+            return False
+        nodes = self.refinement.nodes_at_switches(np.asarray(self.tight.shares, float))
+        if nodes:
+            solved = Solved(self.tight, self.state, self.parts)
+            self._go_on(self.moving.begin(solved, nodes))
+        return bool(nodes)
+
+    def _has_moving_nodes(self) -> bool:
+        """Whether the search goes on with moving nodes; if it has ended, its solution or the one before is taken."""
+        if self.moving.before is None:
+            return False
+        broken = int(self.state.stuck) >= STUCK or not np.isfinite(self.rows[-1]["cost"])
+        if bool(self.state.done):
+            self._takes_solution(self.moving.end(self.state, self.parts, self.tolerance))
+        elif broken or len(self.rows) - self.since >= ITERATIONS:
+            self._takes_solution(self.moving.give_up())
+        return self.moving.before is not None
+
+    def _takes_solution(self, solved: Solved) -> None:
+        self.transcription, self.state, self.parts = solved
+        self.tight = self.transcription
 
     def _refines(self) -> bool:
         """Continues with a refined mesh if the error between the nodes asks for it; returns whether it does."""
         if not self._is_solved():
             return False
-        finer = self.refinement.refined(self.transcription, self.state)
-        if finer is None:
+        return self._takes_mesh(self.refinement.refined(self.transcription, self.state))
+
+    def _takes_mesh(self, found: tuple[Transcription, SearchState] | None) -> bool:
+        """Continues on another mesh; returns whether there is one."""
+        if found is None:
             return False
-        self.transcription, state = finer
+        self.transcription, state = found
         self.tight, self.rounds = self.transcription, 0
+        self.moving.forget()
         self._go_on(state)
         return True
 
@@ -278,9 +323,15 @@ class CollocationSearch(AbstractSearch):
         """The number by which the search divides all costs."""
         return float(self.transcription.cost_unit)
 
+    def _searched(self) -> Transcription:
+        """The transcription whose solution the search looks for at present."""
+        moving = self.moving.problem if self.moving.before is not None else None
+        return moving or self.elastic or self.tight
+
     def _is_solved(self) -> bool:
         """Whether the problem itself, on the method's mesh, is solved."""
-        return self.elastic is None and self.fine is None and bool(self.state.done)
+        own = self.elastic is None and self.fine is None and self.moving.before is None
+        return own and bool(self.state.done)
 
     def _hopeless(self) -> bool:
         """Whether the iterate is far from feasible, and the search stuck or too slow in the last iterations."""
@@ -307,6 +358,8 @@ class CollocationSearch(AbstractSearch):
         )
 
     def verdict(self) -> Verdict | None:
+        if self.moving.before is not None:
+            return None
         many = counted(len(self.rows), self.unit)
         if self.elastic is not None and bool(self.state.done):
             elastic = cast(Elastic, self.elastic)
@@ -333,13 +386,6 @@ class CollocationSearch(AbstractSearch):
         w = self.state.w
         return w if self.elastic is None else original(self.transcription, w)
 
-    def _designed(self, w: CollocationPoint) -> ControlProblem:
-        """The problem, with the iterate's values of its design parameters."""
-        if not self.transcription.designs:
-            return self.problem
-        system = self.transcription.designed(w.p)
-        return eqx.tree_at(lambda problem: problem.system, self.problem, system)
-
     def report(self) -> Progress:
         row, nan = self.rows[-1], float("nan")
         return Progress(
@@ -348,35 +394,17 @@ class CollocationSearch(AbstractSearch):
 
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
-        w, duals = self._own(), self.state.duals
-        ts, begin, states = _motion_of(self.transcription, w)
-        control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
-        row = self.rows[-1]
+        if self.moving.before is not None:
+            self._takes_solution(self.moving.give_up())
         parts = None if self.elastic is not None else self.parts
-        certificate = certify(
-            self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance,
-            not self.scaling.failed,
-        )  # fmt: skip
-        problem = self._designed(w)
-        begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
-        trajectory, departs = replayed(begun, control, ts, states, certificate.transcription_error)
-        result = report(
-            begun, control, self.cost_unit * float(evaluated(self.transcription, w)[0]),
-            row["gradient_norm"], self.history, self.began, *ending, trajectory,
-        )  # fmt: skip
-        return result._replace(
-            open_loop_departure=departs,
-            problem=problem,
-            ts=ts,
-            states=states,
-            costates=costates_of(self.transcription, w, duals),
-            certificate=certificate,
-            optimum=(self.transcription, w, duals),
-            mesh_errors=np.asarray(residual_errors(self.transcription, w)),
-        )
-
-
-@compiled_with(QUICK)
-def _motion_of(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Any, Any]:
-    """The times of the nodes [s], `(N + 1,)`, the state at the first of them, and the states at all of them."""
-    return transcription.times(w.p), transcription.begun(w, w.p), transcription.states(w)
+        own = self.state._replace(w=self._own())
+        solved = Solved(self.tight, own, parts)
+        given = solved, self.moving.found or solved, ending, self.tolerance
+        certificate = certify(self.transcription, *given, not self.scaling.failed)
+        found = self.transcription, own.w, own.duals
+        numbers = self.rows[-1]["gradient_norm"], self.history, self.began
+        result = result_at(self.problem, found, certificate, ending, *numbers)
+        if self.moving.found is None:
+            return result
+        moving, state, _ = self.moving.found
+        return result._replace(optimum=(moving, state.w, state.duals))

@@ -74,7 +74,7 @@ def transcribe(
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
         everywhere(lower), everywhere(upper), p_lower, p_upper, jnp.asarray(cost_unit, shares.dtype), rule, m, bool(free),
-        free_start, designs,
+        free_start, designs, (),
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ class CollocationPoint(NamedTuple):
 
     - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`; the first base stays.
     - `X`: stages `(N, s, d)`; `c`: controls `(N, s, m)`; `p`: the end time where it is free, the free coordinates of the
-      first node, the design parameters.
+      first node, the design parameters, the moving nodes' shares of the duration.
     - `slack`: of the limits, at the collocation points of each interval, `(N, s, r)`.
     """
 
@@ -47,7 +47,11 @@ class CollocationPoint(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Bases and nodes at both ends of an interval; its start and length as shares of the duration."""
+    """Bases and nodes at both ends of an interval; its start and length as shares of the duration.
+
+    `by_nodes`: the derivatives of start and length by the shares of F moving nodes, `(2, F)`; `start` and `length` are then
+    their values with all of these shares 0.
+    """
 
     q: Configuration
     x: Float[Array, " d"]
@@ -55,12 +59,14 @@ class Interval(NamedTuple):
     next_x: Float[Array, " d"]
     start: Scalar
     length: Scalar
+    by_nodes: Float[Array, "2 F"] | None = None
 
 
 class Transcription(eqx.Module):
     """A problem on a mesh; all costs are divided by `cost_unit`.
 
-    `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
+    - `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
+    - `moving`: numbers of nodes whose shares are unknowns; the nodes between these keep their proportions.
     """
 
     system: System
@@ -80,6 +86,7 @@ class Transcription(eqx.Module):
     free_time: bool = eqx.field(static=True)
     free_start: tuple[int, ...] = eqx.field(static=True)  # coordinates of the first node
     designs: tuple[DesignParameter, ...]
+    moving: tuple[int, ...] = eqx.field(static=True)
 
     @property
     def size(self) -> int:
@@ -88,9 +95,9 @@ class Transcription(eqx.Module):
 
     @property
     def n_parameters(self) -> int:
-        """The number of the problem's parameters p: end time, first node, design parameters."""
+        """The number of the problem's parameters p: end time, first node, design parameters, moving nodes."""
         sizes = [np.size(design.where(self.system)) for design in self.designs]
-        return self.n_own + sum(sizes)
+        return self.n_own + sum(sizes) + len(self.moving)
 
     @property
     def n_own(self) -> int:
@@ -114,15 +121,46 @@ class Transcription(eqx.Module):
             x = x.at[np.asarray(self.free_start)].set(p[int(self.free_time) : self.n_own])
         return self.system.space.retract(along(w.q, 0), x[:n]), x[n:]
 
+    def shares_at(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
+        """The times of the nodes as shares of the duration, with those of the moving nodes among p."""
+        if not self.moving:
+            return self.shares
+        weights = self._weights_of_moving()
+        return weights[:, :-1] @ self._of_moving(p) + weights[:, -1]
+
+    def _of_moving(self, p: Float[Array, " p"]) -> Float[Array, " F"]:
+        return p[self.n_parameters - len(self.moving) : self.n_parameters]
+
+    def _weights_of_moving(self) -> Float[Array, "N+1 F+1"]:
+        """The shares of all nodes by those of the moving nodes and of the last node, which is 1."""
+        ends = np.array([0, *self.moving, self.shares.shape[0] - 1])
+        after = np.clip(np.searchsorted(ends, np.arange(ends[-1] + 1), "right"), 1, len(ends) - 1)
+        a, b = self.shares[ends[after - 1]], self.shares[ends[after]]
+        part = ((self.shares - a) / (b - a))[:, None]
+        one = np.eye(len(ends), dtype=self.shares.dtype)
+        return ((1 - part) * one[after - 1] + part * one[after])[:, 1:]
+
     def times(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
         """The times t_i of the nodes."""
-        return self.t0 + self.shares * self.span(p)
+        return self.t0 + self.shares_at(p) * self.span(p)
 
     def intervals(self, w: CollocationPoint) -> Interval:
         """All intervals, along a leading axis."""
         before, after = along((w.q, w.x), slice(None, -1)), along((w.q, w.x), slice(1, None))
-        lengths = jnp.diff(self.shares)
-        return Interval(before[0], before[1], after[0], after[1], self.shares[:-1], lengths)
+        shares, by = self.shares, None
+        if self.moving:
+            weights = self._weights_of_moving()
+            by = jnp.stack([weights[:-1, :-1], jnp.diff(weights[:, :-1], axis=0)], axis=1)
+            shares = weights[:, -1]
+        ends = before[0], before[1], after[0], after[1]
+        return Interval(*ends, shares[:-1], jnp.diff(shares), by)
+
+    def _window(self, interval: Interval, p: Float[Array, " p"]) -> tuple[Scalar, Scalar]:
+        """(start, length) of an interval, as shares of the duration."""
+        if interval.by_nodes is None:
+            return interval.start, interval.length
+        moved = interval.by_nodes @ self._of_moving(p)
+        return interval.start + moved[0], interval.length + moved[1]
 
     def split(self, y: Float[Array, " y"]) -> tuple[Array, Array, Array]:
         """Splits the unknowns of a stage into (X, c, p)."""
@@ -146,8 +184,9 @@ class Transcription(eqx.Module):
         n, space, span = self.system.space.dim, self.system.space, self.span(p)
         system = self.designed(p)
         q = space.retract(interval.q, X[:n])
-        t = self.t0 + (interval.start + share * interval.length) * span
-        return (system, t, q, X[n:], Constant(c)), X[:n], interval.length * span
+        start, length = self._window(interval, p)
+        t = self.t0 + (start + share * length) * span
+        return (system, t, q, X[n:], Constant(c)), X[:n], length * span
 
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
@@ -191,7 +230,7 @@ class Transcription(eqx.Module):
     ) -> tuple[Float[Array, " r1"], Scalar]:
         """The conditions and the cost, in its unit, at the first time, y = (c_0, p)."""
         c, p = self._controls(y)
-        length = self.shares[1] * self.span(p)
+        length = self.shares_at(p)[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
         at = (self.designed(p), self.t0, *self.begun(w, p), control)
         value = total(InitialCost, self.costs, *at)
@@ -207,7 +246,8 @@ class Transcription(eqx.Module):
         n = self.system.space.dim
         q, u = self.system.space.retract(along(w.q, -1), y[:n]), y[n:d]
         t = self.t0 + self.span(p)
-        length = (self.shares[-1] - self.shares[-2]) * self.span(p)
+        shares = self.shares_at(p)
+        length = (shares[-1] - shares[-2]) * self.span(p)
         control = OneInterval(t - length, length, c, self.rule.points)
         at = (self.designed(p), t, q, u, control)
         r = final_residual(self.costs, *at)

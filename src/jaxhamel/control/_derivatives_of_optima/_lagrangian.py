@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._start import first_node, transcribe
+from jaxhamel.control._collocation._start import first_node
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._interior_point._derivatives import Duals, Residuals, evaluate
+from jaxhamel.control._mesh._moving_nodes import transcribed_like
 from jaxhamel.control._problem._problem import ControlProblem
 
 
@@ -33,7 +34,7 @@ def constraints_times(
 
 
 def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
-    transcription = transcribe(problem, found.rule, found.shares, found.cost_unit)
+    transcription = transcribed_like(found, problem)
     return transcription, evaluate(transcription, begun_at(problem, transcription, w))
 
 

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._points import PiecewisePolynomial
-from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
 from jaxhamel.control._interior_point._derivatives import (
@@ -22,6 +21,7 @@ from jaxhamel.control._interior_point._derivatives import (
 )
 from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._interior_point._line_search import moved, penalty_of
+from jaxhamel.control._mesh._moving_nodes import transcribed_like
 from jaxhamel.control._problem._problem import ControlProblem
 
 
@@ -58,7 +58,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     """
     check_has_optimum(result)
     found, w, duals = _constant(result.optimum)
-    transcription = transcribe(problem, found.rule, found.shares, found.cost_unit)
+    transcription = transcribed_like(found, problem)
     w = begun_at(problem, transcription, w)
     parts = _with_constant_matrix(transcription, w, duals)
     _, residuals = evaluate(transcription, w)

@@ -26,11 +26,13 @@ from jaxhamel.control._collocation._transcription import (
 )
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
+    Parts,
     evaluate,
     stage_unknowns,
     with_start,
 )
 from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
 from jaxhamel.control._problem._problem import ControlProblem
 
 
@@ -158,11 +160,27 @@ def carried_over(old: Transcription, state: SearchState, new: Transcription) -> 
     return again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 
 
+ALIGNMENTS = (
+    12  # the largest number of times that nodes move onto switches, for one number of intervals
+)
+# The largest distance of a node from its switch, as a share of the duration, over the square root of the rounding error.
+ALIGNED = 0.1
+AT_SWITCH = 1e-3  # the largest distance of a node from its switch, as a share of the duration, from which it can move there
+LEAST_NODES = (
+    4  # nodes per switch: a singular arc, on which polynomials swing from bound to bound, has fewer
+)
+
+
 class Refinement:
     """The mesh refinement of one search; `errors`: of the intervals of the mesh that was solved last."""
 
-    def __init__(self, problem: ControlProblem, error: float | None):
+    def __init__(self, problem: ControlProblem, error: float | None, may_align: bool):
+        """**Arguments:** `may_align`: whether nodes may move onto the times at which a limited control switches."""
         self.problem, self.error = problem, error
+        self.may_align, self.alignments = may_align, 0
+        self.switches: list[
+            float
+        ] = []  # their times, as shares of the duration, when last looked for
         self.errors: Float[np.ndarray, " N"] | None = None
         self.doublings = 0
         self.has_moved = False
@@ -197,6 +215,40 @@ class Refinement:
         shares = self._next_mesh(np.asarray(transcription.shares), len(transcription.rule.points))
         if shares is None:
             return None
+        self.alignments = 0
+        kept = with_nodes_at(shares, self.switches)
+        return self._on_mesh(shares if kept is None else kept, transcription, state)
+
+    def aligned(
+        self, transcription: Transcription, state: SearchState, parts: Parts | None
+    ) -> tuple[Transcription, SearchState] | None:
+        """(transcription, first state of the search) on a mesh with nodes at all switches; None if they are there already.
+
+        The errors in the times of the switches fall by a factor of 10 to 100 with each mesh.
+        """
+        if not self.may_align or self.alignments >= ALIGNMENTS:
+            return None
+        self.switches = [x.share for x in switches_of(transcription, state, parts)]
+        old = np.asarray(transcription.shares, float)
+        many = LEAST_NODES * len(self.switches) > len(old)
+        shares = None if many else with_nodes_at(old, self.switches)
+        least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5
+        if shares is None or np.max(np.abs(shares - old)) <= least:
+            return None
+        self.alignments += 1
+        return self._on_mesh(shares, transcription, state)
+
+    def nodes_at_switches(self, shares: Float[np.ndarray, " N+1"]) -> tuple[int, ...]:
+        """The numbers of the nodes at the switches, if each switch has one, between the first and the last node."""
+        times = np.asarray(self.switches)
+        nodes = np.argmin(np.abs(shares[:, None] - times), axis=0) if times.size else times
+        near = all(abs(shares[k] - time) < AT_SWITCH for k, time in zip(nodes, times, strict=True))
+        inner = sorted({int(k) for k in nodes} - {0, len(shares) - 1})
+        return tuple(inner) if near and len(inner) * LEAST_NODES <= len(shares) else ()
+
+    def _on_mesh(
+        self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
+    ) -> tuple[Transcription, SearchState]:
         mesh = jnp.asarray(shares, transcription.shares.dtype)
         new = transcribe(self.problem, transcription.rule, mesh, transcription.cost_unit)
         return new, carried_over(transcription, state, new)

@@ -1,0 +1,1 @@
+"""The mesh of a collocation: refinement, nodes at switches of the control, nodes whose times are unknowns."""

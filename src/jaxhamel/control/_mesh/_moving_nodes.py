@@ -1,0 +1,125 @@
+"""Nodes of the mesh whose times are unknowns, so that a limited control switches at its best times.
+
+On a mesh with given nodes at the switches, all values of the control are at their bounds, and the multipliers are not
+unique: the switching function may change its sign anywhere between the last point before a switch and the first one after
+it. With the time of the node as an unknown, ∂L/∂t = 0 makes the Hamiltonian continuous there, and the multipliers unique.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Parts
+from jaxhamel.control._interior_point._interior_point import advance
+from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._problem._problem import ControlProblem
+
+BARRIER = 1e-6  # the least barrier parameter μ with which a search with moving nodes begins
+ITERATIONS = 30  # the largest number of iterations with moving nodes
+ROOM = 0.45  # the part of the distance to the next moving node by which a node may move
+
+
+class Solved(NamedTuple):
+    """A transcription, the state of the search at its solution, and the derivatives there."""
+
+    transcription: Transcription
+    state: SearchState
+    parts: Parts | None
+
+
+def with_moving(transcription: Transcription, nodes: tuple[int, ...]) -> Transcription:
+    """The transcription with the shares of `nodes` as unknowns, at the end of p."""
+    shares = transcription.shares[jnp.asarray(nodes)]
+    ends = jnp.concatenate([jnp.zeros(1, shares.dtype), shares, jnp.ones(1, shares.dtype)])
+    room = ROOM * jnp.diff(ends)
+    return dataclasses.replace(
+        transcription,
+        moving=nodes,
+        p_lower=jnp.concatenate([transcription.p_lower, shares - room[:-1]]),
+        p_upper=jnp.concatenate([transcription.p_upper, shares + room[1:]]),
+    )
+
+
+def transcribed_like(found: Transcription, problem: ControlProblem) -> Transcription:
+    """The transcription of `problem` on the mesh of `found`, with the same moving nodes."""
+    new = transcribe(problem, found.rule, found.shares, found.cost_unit)
+    return with_moving(new, found.moving) if found.moving else new
+
+
+class MovingNodes:
+    """The part of a search in which the times of some nodes are unknowns; it comes at most once for each mesh.
+
+    - `before`: the solution with fixed nodes, while this part lasts; `problem`: the transcription with moving nodes.
+    - `found`: the solution with moving nodes, on the mesh that was found; None without one.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Prepares for another mesh."""
+        self.may_begin = True
+        self.before: Solved | None = None
+        self.problem: Transcription | None = None
+        self.found: Solved | None = None
+
+    def begin(self, before: Solved, nodes: tuple[int, ...]) -> SearchState:
+        """The state from which the search continues with moving `nodes`."""
+        self.before, self.may_begin = before, False
+        self.problem, state = freed(before, nodes)
+        return state
+
+    def give_up(self) -> Solved:
+        """Ends this part; returns the solution before it."""
+        assert self.before is not None
+        before, self.before = self.before, None
+        return before
+
+    def end(self, state: SearchState, parts: Any, tolerance: Scalar) -> Solved:
+        """Ends this part with a solution; returns it with its nodes fixed.
+
+        The solution before is returned if the conditions of an optimum do not hold with the nodes fixed.
+        """
+        assert self.problem is not None
+        free, fixed = fixed_again(Solved(self.problem, state, parts))
+        state, parts, _, _ = advance(*fixed, tolerance, jnp.asarray(1))
+        before = self.give_up()
+        if not bool(state.done):
+            return before
+        self.found = free
+        return Solved(fixed[0], state, parts)
+
+
+def freed(fixed: Solved, nodes: tuple[int, ...]) -> tuple[Transcription, SearchState]:
+    """The problem with moving `nodes`, and the state from which its search starts: the solution with these nodes fixed."""
+    barrier = jnp.asarray(BARRIER, fixed.state.mu.dtype)
+    new = with_moving(fixed.transcription, nodes)
+    w, duals = fixed.state.w, fixed.state.duals
+    shares = fixed.transcription.shares[jnp.asarray(nodes)]
+    count = len(nodes)
+    low = barrier / (shares - new.p_lower[-count:])
+    high = barrier / (new.p_upper[-count:] - shares)
+    duals = duals._replace(
+        p_low=jnp.concatenate([duals.p_low, low]), p_high=jnp.concatenate([duals.p_high, high])
+    )
+    w = w._replace(p=jnp.concatenate([w.p, shares]))
+    mu = jnp.maximum(fixed.state.mu, barrier)
+    return new, resumed(fixed.state._replace(w=w, duals=duals, mu=mu))
+
+
+def fixed_again(free: Solved) -> tuple[Solved, tuple[Transcription, SearchState]]:
+    """(the solution, with the shares that were found as those of its mesh; transcription and state with fixed nodes)."""
+    old, state = free.transcription, free.state
+    own = slice(0, old.n_parameters - len(old.moving))
+    lower, upper = old.p_lower[own], old.p_upper[own]
+    fixed = dataclasses.replace(
+        old, moving=(), shares=old.shares_at(state.w.p), p_lower=lower, p_upper=upper
+    )
+    duals = state.duals._replace(p_low=state.duals.p_low[own], p_high=state.duals.p_high[own])
+    w = state.w._replace(p=state.w.p[own])
+    solved = free._replace(transcription=with_moving(fixed, old.moving))
+    return solved, (fixed, resumed(state._replace(w=w, duals=duals)))

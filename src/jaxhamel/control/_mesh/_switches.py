@@ -1,0 +1,134 @@
+"""Finds the times at which a limited quantity switches from one bound to the other, and meshes with nodes at these times.
+
+A polynomial cannot switch within an interval. In an optimal collocation, values between the bounds have the integral of the
+best step function, up to errors of higher order. Each collocation point τ_j represents a cell as long as its quadrature
+weight b_j h. Of the cells between the last one at the lower bound and the first one at the upper bound, the part
+(1 − φ_j), φ = (value − lower)/(upper − lower), belongs to the lower bound, so that the switch is at
+
+    t = end of these cells − Σ_j φ_j b_j h .
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Parts
+from jaxhamel.control._interior_point._state import SearchState
+
+LONGEST = 2.0  # the largest number of intervals' worth of points that a switch may take
+SAMPLES = 20  # places in each cell at which the switching function is evaluated
+
+
+class Switch(NamedTuple):
+    """A switch of a limited quantity between its bounds.
+
+    - `share`: its time, as a share of the duration; `row`: the row of the limits.
+    - `excess`: the cost that would be saved by a control with this switch, to first order, in the cost's unit.
+    """
+
+    share: float
+    row: int
+    excess: float
+
+
+class _Row(NamedTuple):
+    """One row of the limits along all cells: φ, ends of the cells, switching function S = ∂J/∂(∫φ dt), all as shares."""
+
+    index: int
+    phi: Float[np.ndarray, " K"]
+    edges: Float[np.ndarray, " K+1"]
+    slopes: Float[np.ndarray, " K"]
+
+
+def switches_of(
+    transcription: Transcription, state: SearchState, parts: Parts | None
+) -> list[Switch]:
+    """The switches of all limits with two bounds whose function depends on the control, in the order of their times."""
+    if not transcription.limits or parts is None:
+        return []
+    longest = int(LONGEST * len(transcription.rule.points))
+    near = float(np.finfo(state.w.slack.dtype).eps) ** (1 / 3)
+    rows = _rows(transcription, state, parts)
+    return sorted(switch for row in rows for switch in _switches_of_row(row, near, longest))
+
+
+def _rows(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Row]:
+    lower, upper = (
+        np.broadcast_to(np.asarray(x, float), state.w.slack.shape)
+        for x in (transcription.lower, transcription.upper)
+    )
+    slack, multipliers = (np.asarray(x, float) for x in (state.w.slack, state.duals.limits))
+    lengths = np.diff(np.asarray(transcription.shares, float))
+    weights = (lengths[:, None] * np.asarray(transcription.rule.weights)).ravel()
+    edges = np.append(0.0, np.cumsum(weights))
+    found = []
+    for r in _rows_with_two_bounds(transcription, lower, upper, parts):
+        low, width = lower[..., r].ravel(), (upper - lower)[..., r].ravel()
+        phi = (slack[..., r].ravel() - low) / width
+        found.append(_Row(r, phi, edges, -multipliers[..., r].ravel() * width / weights))
+    return found
+
+
+def _rows_with_two_bounds(transcription: Transcription, lower, upper, parts: Parts) -> list[int]:
+    """The rows of the limits that are bounded on both sides and whose function depends on the control."""
+    d, m = transcription.size, transcription.n_controls
+    by_control = np.asarray(parts.points.jacobian)[:, :, d:, d : d + m]
+    bounded = np.isfinite(lower) & np.isfinite(upper) & (lower < upper)
+    depends = np.any(by_control != 0.0, axis=(0, 1, 3))
+    return np.flatnonzero(np.all(bounded, axis=(0, 1)) & depends).tolist()
+
+
+def _switches_of_row(row: _Row, near: float, longest: int) -> list[Switch]:
+    """The switches of one row; `near`: the distance of φ from a bound within which it is there."""
+    at_bound = np.flatnonzero((row.phi < near) | (row.phi > 1 - near))
+    rises = np.diff(row.phi[at_bound] > 0.5).astype(int)
+    pairs = zip(at_bound[:-1], at_bound[1:], rises, strict=True)
+    return [_switch(row, int(a), int(b)) for a, b, one in pairs if one and b - a - 1 <= longest]
+
+
+def _switch(row: _Row, before: int, after: int) -> Switch:
+    """The switch between two cells, which are at different bounds."""
+    upwards = row.phi[after] > row.phi[before]
+    inner = slice(before + 1, after)
+    begin, end = row.edges[before + 1], row.edges[after]
+    at_upper = float(np.sum(row.phi[inner] * np.diff(row.edges)[inner]))
+    share = end - at_upper if upwards else begin + at_upper
+    return Switch(float(share), row.index, _excess(row, before, after, float(share), upwards))
+
+
+def _excess(row: _Row, before: int, after: int, share: float, upwards: bool) -> float:
+    """∫ S (φ − step) dt between the cells `before` and `after`, S being linear between the cells' centres."""
+    centres = (row.edges[1:] + row.edges[:-1]) / 2
+    total = 0.0
+    for k in range(before + 1, after):
+        width = row.edges[k + 1] - row.edges[k]
+        at = row.edges[k] + width * (np.arange(SAMPLES) + 0.5) / SAMPLES
+        step = (at > share) == upwards
+        total += width * float(np.mean(np.interp(at, centres, row.slopes) * (row.phi[k] - step)))
+    return total
+
+
+CLOSEST = 1e-6  # switches at a smaller distance, as a share of the duration, have one node
+
+
+def with_nodes_at(
+    shares: Float[np.ndarray, " N+1"], times: list[float]
+) -> Float[np.ndarray, " N+1"] | None:
+    """The mesh with its nearest nodes moved to `times`, and the nodes between these in their old proportions.
+
+    **Returns:** None if there are not enough nodes.
+    """
+    inner: list[float] = []
+    for time in sorted(times):
+        if min(time, 1.0 - time) > CLOSEST and (not inner or time - inner[-1] > CLOSEST):
+            inner.append(time)
+    count = len(shares) - 1
+    if len(inner) >= count:
+        return None
+    nodes = [0]
+    for k, time in enumerate(inner):
+        last = count - len(inner) + k
+        nodes.append(int(np.clip(np.argmin(np.abs(shares - time)), nodes[-1] + 1, last)))
+    return np.interp(shares, shares[[*nodes, -1]], [0.0, *inner, 1.0])
