@@ -67,8 +67,8 @@ def certify(
 
     **Arguments:** `original`: the transcription with the problem's bounds; `solved`: with the bounds of the search, and its
     last iterate; `free`: the same, with unknown times of nodes if the search has found such a solution; `ending`,
-    `tolerance`: verdict and tolerance of the search; `may_be_zero`: False if the search failed in a smaller unit of the cost,
-    so that a cost as small as the barrier's share is not known to be 0.
+    `tolerance`: verdict and tolerance of the search; `may_be_zero`: False if the search failed in a smaller unit of the
+    cost, so that a cost as small as the barrier's share is not known to be 0.
     """
     transcription, state, _ = solved
     curvature = _curvature(free, ending.converged, tolerance)
