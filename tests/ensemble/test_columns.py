@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from jaxhamel._lanes._columns import lanes_for, spare_lanes, widened
 from jaxhamel.ensemble import _paths, integrate
-from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.simulate._solvers._runge_kutta import RK4
 
 TS = [0.0, 0.5, 1.0]

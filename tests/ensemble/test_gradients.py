@@ -17,8 +17,9 @@ from jaxhamel import ensemble
 from jaxhamel._lanes._written_out import estimated_operations, written_out
 from jaxhamel.ensemble._equal_steps import _adjoint_groups
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
-from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan, in_lanes
 from jaxhamel.ensemble._equal_steps._needed import Needed
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import tableau
 from jaxhamel.systems import FreeRigidBody

@@ -9,8 +9,8 @@ import pytest
 from jaxhamel import ensemble
 from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel.control import FourierSeries
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._equal_steps._step_forms import is_at_once
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4
 from jaxhamel.systems import CircularRails, RollingBall

@@ -1,5 +1,4 @@
-"""Factorisations and products of large matrices stay operations on arrays, while the operations around them run in
-lanes."""
+"""Factorisations of large matrices stay operations on arrays, while the operations around them run in lanes."""
 
 import jax
 import jax.numpy as jnp
@@ -95,48 +94,3 @@ def test_blocks_on_which_no_result_depends_are_left_out():
 
     program = scalarise(jax.make_jaxpr(f)(np.eye(N)), [True], blocks=True)
     assert [len(each.results) for each in program.graph.blocks] == [3]  # LU has three results
-
-
-WIDTH, SHIFT = 12, RNG.normal(size=12)
-KNOWN = np.tril(RNG.normal(size=(18, WIDTH)), 4)  # 146 nonzero entries
-LAYER, STATES = RNG.normal(size=(WIDTH, WIDTH)) / 3, RNG.normal(size=(20, WIDTH))
-
-
-def network(layer, x):
-    """Products with a matrix argument, with its transpose and with a constant matrix, and nonlinear functions between
-    them."""
-    hidden = jnp.tanh(layer @ x + SHIFT)
-    turned = jnp.stack([hidden, jnp.sin(hidden)], 1).T @ layer
-    return KNOWN @ jnp.cos(turned[0]) + jnp.sum(turned[1])
-
-
-def test_products_with_many_shared_numbers_stay_products():
-    """Products with shared matrices stay products of arrays; values and both derivatives equal those of `vmap`."""
-
-    def found(transform):
-        of_all = transform(network, (None, 0))
-        rate = lambda given: jax.jvp(lambda x: of_all(LAYER, x), (given,), (jnp.cos(given),))
-        back = lambda given: jax.grad(lambda x: jnp.sum(of_all(LAYER, x) ** 2))(given)
-        return jax.jit(lambda given: (*rate(given), back(given)))(STATES)
-
-    for x, exact in zip(found(lanes), found(jax.vmap), strict=True):
-        np.testing.assert_allclose(x, exact, rtol=1e-11, atol=1e-12)
-    closed = jax.make_jaxpr(network)(LAYER, STATES[0])
-    program = scalarise(closed, [False, True], blocks=True)
-    assert [each.results[0].size for each in program.graph.blocks] == [12, 24, 18]
-    written = scalarise(closed, [False, True])
-    assert written.graph.large_products
-    assert not written.graph.blocks
-
-
-def test_products_of_sparse_or_few_numbers_are_written_out():
-    """Products are written out if the matrix has only ones, is diagonal or small, or if both factors belong to the
-    lane."""
-    few, ones = jnp.asarray(LAYER[:5]), np.tri(WIDTH)
-
-    def f(layer, x):
-        return ones @ x, layer @ jnp.diag(x), few @ x, jnp.outer(x, x) @ jnp.outer(x, x)
-
-    program = scalarise(jax.make_jaxpr(f)(LAYER, STATES[0]), [False, True], blocks=True)
-    assert not program.graph.blocks
-    assert not program.graph.large_products

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes._derivatives._pullback import pullback
-from jaxhamel._lanes._look_ups import divided
+from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu import _one_loop

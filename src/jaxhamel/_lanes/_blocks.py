@@ -1,9 +1,8 @@
 """Runs operations on large arrays, which are not written out, between the scalar parts of a program.
 
-A factorisation of a large matrix, or a product with many numbers that all lanes share, is a *block*: the part of the program
-before it computes its operands in lanes, XLA's batched operation computes its results, and these are inputs of the parts
-after it. A value that two parts use is computed in each of them: this takes few operations, whereas passing it on would take
-a vector in memory.
+A factorisation of a large matrix is a *block*: the part of the program before it computes its operands in lanes, XLA's
+batched operation computes its results, and these are inputs of the parts after it. A value that two parts use is computed in
+each of them: this takes few operations, whereas passing it on would take a vector in memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._lanes._graph._graph import Graph
@@ -23,36 +21,20 @@ class TooLarge(Unsupported):
     """The arrays of an operation are too large for lanes to write it out as scalar operations."""
 
 
-# (operands, axis of the lanes in each operand, number of lanes) ↦ the results of all lanes. An axis is 0, or −1 (the last),
-# or None if all lanes share the operand.
+# (operands, axis of the lanes in each operand, number of lanes) ↦ the results of all lanes. An axis is 0, or None if all
+# lanes share the operand.
 OfArrays = Callable[[Sequence[Any], Sequence[int | None], int], list]
 
 
 class Block(NamedTuple):
-    """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph.
-
-    - `run`: computes the results from the operands.
-    - `shared`: further operands, which all lanes share. If there are any, the lanes are the last axis of all other arrays,
-      so that these have a row for each number; otherwise they are the first axis.
-    """
+    """An operation on arrays with the nodes of its operands and of its results; the results are inputs of the graph."""
 
     run: OfArrays
     operands: list[Nodes]
     results: list[Nodes]
-    shared: list[Nodes]
-
-    @property
-    def axis(self) -> int:
-        """The axis of the lanes."""
-        return -1 if self.shared else 0
-
-    def needs(self) -> list[Nodes]:
-        """All operands."""
-        return [*self.operands, *self.shared]
 
     def renumbered(self, new_nodes: Callable[[Nodes], Nodes]) -> "Block":
-        nodes = ([*map(new_nodes, each)] for each in (self.operands, self.results, self.shared))
-        return Block(self.run, *nodes)
+        return Block(self.run, [*map(new_nodes, self.operands)], [*map(new_nodes, self.results)])
 
 
 def block(graph: Graph, equation, operands: Sequence[Nodes]) -> list[Nodes]:
@@ -63,15 +45,11 @@ def block(graph: Graph, equation, operands: Sequence[Nodes]) -> list[Nodes]:
 
 
 def add_block(
-    graph: Graph,
-    run: OfArrays,
-    operands: Sequence[Nodes],
-    like: Sequence[Any],
-    shared: Sequence[Nodes] = (),
+    graph: Graph, run: OfArrays, operands: Sequence[Nodes], like: Sequence[Any]
 ) -> list[Nodes]:
     """Adds a block to the graph and returns its results, which have the shapes and dtypes of `like`."""
     results = [_new_inputs(graph, x) for x in like]
-    graph.blocks.append(Block(run, list(operands), results, list(shared)))
+    graph.blocks.append(Block(run, list(operands), results))
     return results
 
 
@@ -97,20 +75,20 @@ def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
     for each in reversed(graph.blocks):
         if not needed.isdisjoint(node_numbers(each.results)):
             found.append(each)
-            needed.update(graph.needed(node_numbers(each.needs())))
+            needed.update(graph.needed(node_numbers(each.operands)))
     return found[::-1]
 
 
 class LaneArray(NamedTuple):
-    """An array with the nodes of its entries; `axis` is that of the lanes, 0 or −1 (the last), or None."""
+    """An array with the nodes of its entries; `axis` is 0 if it has a leading axis of lanes, otherwise None."""
 
     nodes: Nodes
     value: Any
     axis: int | None
 
 
-# (known arrays, nodes of the wanted arrays, their shapes and dtypes in one lane, axis of the lanes) -> the wanted arrays
-RunPart = Callable[[list[LaneArray], list[Nodes], list[Any], int], Sequence[Any]]
+# (known arrays, nodes of the wanted arrays, their shapes and dtypes in one lane) -> the wanted arrays, with an axis of lanes
+RunPart = Callable[[list[LaneArray], list[Nodes], list[Any]], Sequence[Any]]
 
 
 def run_in_parts(
@@ -129,24 +107,10 @@ def run_in_parts(
     """
     for each in blocks:
         operands = _operands(known, each, run, like)
-        operands += [_shared_array(known, nodes) for nodes in each.shared]
         results = each.run([x.value for x in operands], [x.axis for x in operands], size)
         pairs = zip(each.results, results, strict=True)
-        known = known + [LaneArray(nodes, x, each.axis) for nodes, x in pairs]
-    return run(known, outputs, avals, 0)
-
-
-def _shared_array(known: list[LaneArray], wanted: Nodes) -> LaneArray:
-    """Assembles an array of numbers that all lanes share from the known arrays of such numbers."""
-    found = _known_array(known, wanted)
-    if found is not None:
-        return found
-    needed = set(node_numbers([wanted]))
-    used = [x for x in known if x.axis is None and not needed.isdisjoint(node_numbers([x.nodes]))]
-    place = {i: n for n, i in enumerate(node_numbers([x.nodes for x in used]))}
-    flat = jnp.concatenate([jnp.ravel(x.value) for x in used])
-    at = np.array([place[i] for i in node_numbers([wanted])], dtype=int).reshape(wanted.shape)
-    return LaneArray(wanted, flat[at], None)
+        known = known + [LaneArray(nodes, x, 0) for nodes, x in pairs]
+    return run(known, outputs, avals)
 
 
 def _operands(
@@ -157,9 +121,8 @@ def _operands(
     missing = [i for i, each in enumerate(found) if each is None]
     for group in _grouped(missing, [x.size for x in of.operands]):
         nodes = [of.operands[i] for i in group]
-        values = run(known, nodes, [*map(like, nodes)], of.axis)
-        for i, value in zip(group, values, strict=True):
-            found[i] = LaneArray(of.operands[i], value, of.axis)
+        for i, value in zip(group, run(known, nodes, [*map(like, nodes)]), strict=True):
+            found[i] = LaneArray(of.operands[i], value, 0)
     return [each for each in found if each is not None]
 
 
@@ -187,8 +150,6 @@ def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
 def _known_array(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
     for each in known:
         if np.array_equal(each.nodes.ravel(), wanted.ravel()):
-            lanes = each.value.shape[each.axis :] if each.axis == -1 else ()
-            first = each.value.shape[:1] if each.axis == 0 else ()
-            shape = (*first, *wanted.shape, *lanes)
-            return LaneArray(wanted, each.value.reshape(shape), each.axis)
+            lanes = each.value.shape[: 0 if each.axis is None else 1]
+            return LaneArray(wanted, each.value.reshape(*lanes, *wanted.shape), each.axis)
     return None

@@ -44,7 +44,7 @@ class Program(NamedTuple):
 
     def _all_ends(self) -> list[int]:
         """The nodes of all results and of the operands of all blocks."""
-        return self.ends() + [i for x in self.graph.blocks for i in node_numbers(x.needs())]
+        return self.ends() + [i for x in self.graph.blocks for i in node_numbers(x.operands)]
 
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
@@ -119,7 +119,7 @@ def scalarise(
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
-        graph.fused, graph.products_stay = fused, blocks and not few
+        graph.fused = fused
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
         inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
@@ -164,7 +164,7 @@ def _with_factors(program: Program, collect: bool) -> Program:
     """The program with common factors taken out of sums (`_factoring`)."""
     blocks = needed_blocks(program.graph, program.outputs)
     results = [nodes for each in blocks for nodes in each.results]
-    operands = [nodes for each in blocks for nodes in each.needs()]
+    operands = [nodes for each in blocks for nodes in each.operands]
     starts, ends = (
         node_numbers([*program.inputs, *results]),
         node_numbers([*program.outputs, *operands]),
@@ -174,7 +174,6 @@ def _with_factors(program: Program, collect: bool) -> Program:
     def new_nodes(nodes):
         return np.array([place[i] for i in nodes.ravel().tolist()], dtype=int).reshape(nodes.shape)
 
-    graph.large_products = program.graph.large_products
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     graph.blocks = [each.renumbered(new_nodes) for each in blocks]
     return Program(graph, [*map(new_nodes, program.inputs)], [*map(new_nodes, program.outputs)])

@@ -22,9 +22,11 @@ from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._divided._array_parts import array_parts
+from jaxhamel._lanes._divided._entries import with_entries_in_lanes
+from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
-from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
@@ -150,6 +152,27 @@ def run_traced(
         found = parts.looked_up(values, batched, size)
         values = [values[i] for i in parts.kept] + found
         closed, batched = parts.rest, parts.flags(batched)
+    arrays = None if is_described() else array_parts(closed, batched, size)
+    if arrays is None:
+        return _differentiable(closed, batched, values, size, quiet)
+
+    def in_lanes(closed, batched, values):
+        return _differentiable(closed, batched, values, size, quiet)
+
+    return arrays.run(values, batched, size, in_lanes, _of_arrays)
+
+
+def _of_arrays(program: ClosedJaxpr) -> Callable[..., Any]:
+    """The function of an array part."""
+    if not in_fusions():
+        return jaxpr_as_fun(program)
+    return with_entries_in_lanes(
+        program, lambda of_one, x: _evaluate(of_one, [True], len(x), True, x)[0]
+    )
+
+
+def _differentiable(closed, batched: list[bool], values: list, size: int, quiet: bool) -> list:
+    """Runs the jaxpr in lanes, with both of its derivatives in lanes."""
     evaluate = OfLanes(closed, tuple(batched), size, quiet)
     evaluate = with_derivative(partial(run, quiet=quiet), evaluate, closed, batched, size)
     return list(evaluate(*values))
@@ -202,6 +225,13 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     """Runs the jaxpr in lanes, or under `vmap` if it has a primitive without a rule; see `OfLanes`."""
     if is_described():
         return _mapped(closed, batched, size, values)
+
+    def in_lanes(closed, batched, values):
+        return _evaluate(closed, batched, size, quiet, *values)
+
+    arrays = array_parts(closed, batched, size)
+    if arrays is not None:  # a small batch is one of the lanes of a larger one
+        return tuple(arrays.run(list(values), batched, size, in_lanes, _of_arrays))
     try:
         few = in_one_kernel(size)
         program = scalarise(closed, batched, whole=few or in_fusions(), blocks=True, few=few)
@@ -215,7 +245,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     @custom_vmap
     def of_columns(*values):
         axes = [0 if varies else None for varies in batched]
-        known = [*map(LaneArray, program.inputs, values, axes), *_constants(program.graph)]
+        known = [*map(LaneArray, program.inputs, values, axes)]
         run = partial(_run_part, program.graph, bool(blocks), size)
         like = partial(_like, program.graph)
         avals = list(closed.out_avals)
@@ -230,19 +260,8 @@ def _like(graph, nodes) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(nodes.shape, graph.nodes[nodes.flat[0]].dtype)
 
 
-def _constants(graph) -> list[LaneArray]:
-    """The constants among the shared operands of blocks."""
-    nodes = {i for each in graph.blocks for x in each.shared for i in x.ravel().tolist()}
-    known = sorted(i for i in nodes if graph.value(i) is not None)
-    kinds = {graph.nodes[i].dtype for i in known}
-    groups = [[i for i in known if graph.nodes[i].dtype == kind] for kind in kinds]
-    return [LaneArray(np.array(x), np.array([graph.value(i) for i in x]), None) for x in groups]
-
-
-def _run_part(
-    graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list, axis: int
-):
-    """Computes the `wanted` arrays, with the lanes at `axis`, from the known ones.
+def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):
+    """Computes the `wanted` arrays from the known ones.
 
     `some`: whether known arrays on which none of the wanted ones depends are left out, as is necessary between blocks.
     """
@@ -250,14 +269,13 @@ def _run_part(
     if some:
         known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]
     part = Program(graph, [x.nodes for x in known], wanted)
-    lanes, last = ((), (size,)) if axis == -1 else ((size,), ())
-    shapes = [jax.ShapeDtypeStruct((*lanes, *x.shape, *last), x.dtype) for x in avals]
+    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in avals]
     small = is_kernel(shapes) and in_one_kernel(size)
 
     def joined(*values):
-        entries = part(*map(_entries_of_array, [x.axis for x in known], values), inside=small)
+        entries = part(*map(_entries_of_array, [x.axis == 0 for x in known], values), inside=small)
         pairs = zip(entries, avals, strict=True)
-        return tuple(_array_of_entries(each, aval, size, axis) for each, aval in pairs)
+        return tuple(_array_of_entries(each, aval, size) for each, aval in pairs)
 
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
@@ -279,23 +297,19 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
     return full.reshape(times * size, *rest)
 
 
-def _entries_of_array(axis: int | None, value) -> list:
-    """The entries of an array: (B,) vectors if it has the lanes at `axis`, scalars if `axis` is None."""
-    if axis is None:
+def _entries_of_array(batched: bool, value) -> list:
+    """The entries of an array: (B,) vectors if it has a leading axis of lanes, otherwise scalars."""
+    if not batched:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
-    if axis == -1:
-        return list(jnp.reshape(value, (-1, value.shape[-1])))
     flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
-def _array_of_entries(entries: list, aval, size: int, axis: int):
-    """One array with the lanes at `axis`, 0 or −1, from its entries, (B,) vectors."""
+def _array_of_entries(entries: list, aval, size: int):
+    """One array with a leading axis of lanes, of (B,) vectors."""
     if not entries:
         return jnp.zeros((size, *aval.shape), aval.dtype)
     columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]
-    if axis == -1:
-        return jnp.reshape(jnp.stack(columns), (*aval.shape, size))
     return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))
 
 

@@ -11,7 +11,8 @@ from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._written_out import estimated_operations
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
-from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan, in_lanes
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 from jaxhamel.ensemble._gpu_kernel._kernel_trial import proves_itself
 from jaxhamel.simulate._solvers._runge_kutta import Tableau

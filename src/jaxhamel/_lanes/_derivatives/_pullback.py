@@ -18,11 +18,11 @@ from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import ad
 
+from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._graph._elimination import transposed
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
-from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
@@ -48,7 +48,7 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
 def _with_look_ups_first(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
     """Runs look-ups in large tables before the primitive, if their positions do not depend on x.
 
-    There the `lanes` around the primitive find these look-ups and take them out of the loop, too (`_look_ups`). Returns the
+    There the `lanes` around the primitive find these look-ups and take them out of the loop, too (`_divided`). Returns the
     captured values that are still needed, followed by the results of the look-ups, and the function of these values and x.
     """
     first = len(known)
@@ -153,7 +153,7 @@ class _InnerGraph:
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)
-        self.graph.axis, self.graph.products_stay = outer.axis, outer.products_stay
+        self.graph.axis = outer.axis
         self.given: dict[int, int] = {}  # node of the outer graph: its node in this graph
 
     def copies(self, nodes: Nodes) -> Nodes:

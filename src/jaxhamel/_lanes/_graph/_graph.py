@@ -50,8 +50,6 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program that was cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False  # whether operations on large arrays may become blocks
-        self.products_stay = False  # whether products with many shared numbers become blocks
-        self.large_products = False  # whether the program has such a product
         self.fused = False  # whether the program is compiled as fusions over many lanes
         self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node

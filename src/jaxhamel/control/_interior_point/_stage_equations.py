@@ -77,7 +77,8 @@ def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.
     found = written_out(rate, [True] * 4, y, q, one((d,)), one(()))
     if found is None or found.look_ups or len(found.arguments[0]) != y.size:
         return np.ones((d, d), bool)
-    needed = [found.needed([result]) for result in found.results[0]]
+    graph = found.program.graph
+    needed = [set(graph.needed([result])) for result in found.results[0]]
     return np.array([[node in of for node in found.arguments[0][:d]] for of in needed])
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._divided._array_equations import LEAST_SHARED
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,
@@ -24,7 +25,7 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     state_within,
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, written_rate
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 # The most lanes, and the number of lanes for the last slow trajectories. With a power of two as the first, columns would
@@ -73,8 +74,11 @@ class Programs(NamedTuple):
     point: Callable[..., Columns]
 
     @classmethod
-    def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable) -> "Programs":
-        """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars."""
+    def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable, arrays: bool) -> "Programs":
+        """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars.
+
+        `arrays`: whether the rate has operations on large shared arrays; a step is then computed stage by stage.
+        """
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
 
         def unit(y, shared):
@@ -103,7 +107,7 @@ class Programs(NamedTuple):
 
         return cls(
             lanes(first, (None, 0, 0, None, None)),
-            differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
+            by_stages if arrays else differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
             lanes(point, (0, 0, None)),
         )
 
@@ -126,8 +130,9 @@ def adaptive(
 
     The states after an early end are NaN.
     """
-    shared, rebuilt = as_scalars(motion.shared)
-    programs = Programs.of(motion, pair, rebuilt)
+    whole = whole_arrays(motion)
+    shared, rebuilt = as_scalars(motion.shared, whole)
+    programs = Programs.of(motion, pair, rebuilt, any(whole))
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
     size, many = len(motion.y[0]), len(ts) - 2
     written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
@@ -167,18 +172,37 @@ def _states_at_all_times(first, written, last) -> Float[Array, "B T"]:
     return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
 
 
-def as_scalars(tree) -> tuple[Any, Callable]:
-    """Splits arrays into scalars before the loop over the steps; returns these and a function that rebuilds the arrays."""
+def whole_arrays(motion: SteppedMotion) -> list[bool]:
+    """For each shared array, whether it stays an array: one that only operations on large arrays read, as of a network."""
+    leaves = jax.tree.leaves(motion.shared)
+    found = None
+    if any(jnp.size(x) >= LEAST_SHARED for x in leaves):
+        found = written_rate(motion, jnp.zeros_like(motion.y[0]))
+    if found is None or not found.apart.operations:
+        return [False] * len(leaves)
+    return [not nodes for nodes in found.arguments[-len(leaves) :]]
+
+
+def as_scalars(tree, whole: list[bool]) -> tuple[Any, Callable]:
+    """Splits arrays into scalars before the loop over the steps; returns these and a function that rebuilds the arrays.
+
+    `whole`: the arrays that stay as they are.
+    """
     leaves, structure = jax.tree.flatten(tree)
-    scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
+    scalars = [
+        x if kept else [jnp.ravel(x)[i] for i in range(jnp.size(x))]
+        for x, kept in zip(leaves, whole, strict=True)
+    ]
     like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
 
+    def array(each, shape, dtype):
+        if not isinstance(each, list):
+            return each
+        return jnp.stack(each).reshape(shape) if each else jnp.zeros(shape, dtype)
+
     def rebuilt(scalars):
-        arrays = [
-            jnp.stack(each).reshape(shape) if each else jnp.zeros(shape, dtype)
-            for each, (shape, dtype) in zip(scalars, like, strict=True)
-        ]
-        return jax.tree.unflatten(structure, arrays)
+        pairs = zip(scalars, like, strict=True)
+        return jax.tree.unflatten(structure, [array(each, *x) for each, x in pairs])
 
     return scalars, rebuilt
 

@@ -63,7 +63,7 @@ class Bars(NamedTuple):
 
     y: Columns
     slope: Columns
-    p: Columns
+    p: Any
     place: Int[Array, " W"]
     moments: tuple[Columns, ...]
 
@@ -99,10 +99,12 @@ class Backward(NamedTuple):
             w = tuple(jnp.where(kept, a, b) for a, b in zip(w, bar, strict=True))
             return w, added(w, moments) if moments else w
 
-        stage = partial(_stage_back, rate, parameters)
+        stage = lanes(partial(_stage_back, rate, parameters), (0, 0, 0, 0, 0, None, 0, 0))
+        if parameters.summed:
+            stage = partial(_stage_back_of_lanes, lanes(rate, (0, 0, 0, None)), parameters)
         return cls(
             tuple(lanes(partial(_kappa, pair, i)) for i in range(len(pair.b))),
-            jax.jit(lanes(stage, (0, 0, 0, 0, 0, None, 0, 0))),
+            jax.jit(stage),
             lanes(end, (0, 0, 0, 0, None)),
             lanes(partial(_point_back, unit), (0, 0, 0, 0, 0, None, None)),
         )
@@ -136,6 +138,26 @@ def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared
     here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
     return here_bar, added(y_bar, here_bar), added(p_bar, more)
+
+
+def _stage_back_of_lanes(
+    rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar
+):
+    """As `_stage_back`, of all lanes, with cotangents of shared arrays that are summed over the lanes of accepted steps.
+
+    A stage of a rejected step may be infinite, and 0 · ∞ would be in the sum. So its lane takes the stage of a lane whose
+    step was accepted, with a cotangent of zero.
+    """
+    taken = jnp.argmax(kept)
+    t, here, mine = jax.tree.map(lambda x: jnp.where(kept, x, x[taken]), (t, here, mine))
+
+    def of(here, p):
+        return tuple(rate(t, here, *parameters.inserted(p, mine, shared)))
+
+    here_bar, (own, sums) = jax.vjp(of, here, parameters.of(mine, shared))[1](_where(kept, kappa))
+    here_bar, own = _where(kept, here_bar), _where(kept, own)
+    sums = _where(jnp.any(kept), sums)
+    return here_bar, added(y_bar, here_bar), (added(p_bar[0], own), added(p_bar[1], sums))
 
 
 def _where(kept, values) -> tuple:

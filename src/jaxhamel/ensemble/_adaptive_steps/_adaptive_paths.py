@@ -18,7 +18,7 @@ from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths_for
 from jaxhamel.ensemble._adaptive_steps._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 

@@ -8,10 +8,10 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel._checks._dependence import dependent_results, depends_on
 from jaxhamel._lanes._columns import ColumnLayout
-from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined
+from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined, whole_arrays
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
@@ -32,13 +32,15 @@ def reverse(
     """
     tried, stands = counts
     state, motion = ensemble_of(*values)
-    scalars, rebuilt = as_scalars(motion.shared)
+    whole = whole_arrays(motion)
+    scalars, rebuilt = as_scalars(motion.shared, whole)
 
     def numbers(*values):
         motion = ensemble_of(*values)[1]
-        return motion.y, motion.mine, as_scalars(motion.shared)[0]
+        return motion.y, motion.mine, as_scalars(motion.shared, whole)[0]
 
     parameters = _parameters(motion, scalars, rebuilt, dependent_results(numbers, *values))
+    parameters = parameters._replace(summed=any(whole))
     y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
     sweep = Sweep.of(motion, rebuilt, scalars, pair, limits, ts, parameters)
     own = Ensemble(motion.y, motion.mine, end, between, tried)
@@ -61,10 +63,14 @@ def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[b
     def one(x):
         return jax.ShapeDtypeStruct((), x.dtype)
 
+    def same(x):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
     def rate(t, y, mine, scalars):
         return motion.rate(t, y, mine, rebuilt(scalars))
 
-    leaves, structure = jax.tree.flatten(jax.tree.map(one, (y[0], y, mine, scalars)))
+    of_lane = jax.tree.map(one, (y[0], y, mine))
+    leaves, structure = jax.tree.flatten((*of_lane, jax.tree.map(same, scalars)))
     needed = depends_on(lambda *leaves: rate(*jax.tree.unflatten(structure, leaves)), *leaves)[1:]
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]

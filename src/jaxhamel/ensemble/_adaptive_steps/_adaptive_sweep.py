@@ -10,6 +10,7 @@ if there are k·ROWS·PLACES.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +36,7 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     attempted_step,
     first_lane,
 )
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
@@ -105,13 +106,17 @@ class Sweep(NamedTuple):
 
         many = len(ts) > 2
 
-        def one(lane: AdaptiveLane, mine, shared, limits) -> tuple[AdaptiveLane, StepRecord]:
+        def one(rate, unit, lane: AdaptiveLane, mine, shared, limits):
+            """One step, with its record, by the rate of one lane or of all lanes."""
+
             def own(t, y):
-                return rate(t, y, mine, shared)
+                return tuple(rate(t, y, mine, shared))
 
             new, inside, seen = attempted_step(own, lambda y: unit(y, shared), pair, lane, limits)
             z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
             return new, StepRecord(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
+
+        by_stages = partial(one, lanes(rate, (0, 0, 0, None)), lanes(unit, (0, None)))
 
         def first(t, y, mine, shared, limits):
             return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
@@ -123,12 +128,12 @@ class Sweep(NamedTuple):
             ts[1:-1],
             shared,
             parameters,
-            lanes(one, (0, 0, None, None)),
+            by_stages if parameters.summed else lanes(partial(one, rate, unit), (0, 0, None, None)),
             lanes(first, (None, 0, 0, None, None)),
             Backward.of(rate, unit, pair, parameters),
         )
 
-    def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
+    def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Any]]:
         """Reverse mode of one group: returns the store, and the cotangents (ȳ of its initial states, p̄ of its parameters).
 
         For a trajectory without any step, ȳ is the cotangent of its final state and p̄ is zero.
@@ -209,7 +214,7 @@ class Sweep(NamedTuple):
 
     def _with_first_slope(
         self, own: Ensemble, given: Inputs, bars: Bars
-    ) -> tuple[Columns, Columns]:
+    ) -> tuple[Columns, Any]:
         """(ȳ, p̄) at the start; if the first slope was computed before the steps, with its contribution."""
         if not self.pair.reuses:
             return bars.y, bars.p
@@ -224,7 +229,7 @@ def _with_entry(all_: Any, new: Any, place) -> Any:
     return jax.tree.map(lambda a, x: update(a, x, place, 0), all_, new)
 
 
-def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
+def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Any]:
     """The cotangents ȳ of all initial states and p̄ of all parameters, computed group by group."""
     size = len(own.tried)
     on_cpu = jax.default_backend() == "cpu" or is_described()
@@ -238,7 +243,14 @@ def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
     store = _empty(sweep, jax.tree.map(lambda x: x[0], groups))
     found = jax.lax.scan(sweep.group, store, groups)[1]
     back = jnp.argsort(order)
-    return jax.tree.map(lambda x: x.reshape(-1)[back], found)
+
+    def of_all(columns):
+        return jax.tree.map(lambda x: x.reshape(-1)[back], columns)
+
+    y_bar, p_bar = found
+    if not sweep.parameters.summed:
+        return of_all(y_bar), of_all(p_bar)
+    return of_all(y_bar), (of_all(p_bar[0]), tuple(jnp.sum(x, 0) for x in p_bar[1]))
 
 
 def _empty(sweep: Sweep, group: Ensemble) -> Store:

@@ -41,6 +41,7 @@ class Steps(NamedTuple):
     - `traced`: the same with the values that the backward pass needs, (y₁, z, stages): the entries of z that N changes,
       and the first stage of every group but the first, restricted to the entries that f reads.
     - `groups`: (first stage, number of stages) of each group.
+    - `by_arrays`: whether f has operations on large shared arrays, which `_adjoint_stages` transposes.
     """
 
     rate: Callable
@@ -50,6 +51,7 @@ class Steps(NamedTuple):
     needed: Needed
     method: Tableau
     groups: list[tuple[int, int]]
+    by_arrays: bool
 
 
 # The transpose of a stage has at most this many times the operations of f (2.1 for the rolling ball's masses and control).
@@ -160,7 +162,7 @@ def _group_back(
     `y_bar` as long as it equals w.
     """
     moving = steps.needed.rate
-    y = entries_at(_state_at_start(steps, begins, z, shared, w), moving) if z else ()
+    y = entries_at(state_at_start(steps, begins, z, shared, w), moving) if z else ()
 
     def along(x):
         here, y, p = x
@@ -198,7 +200,7 @@ def _first_group_back(
     def along(x):
         z, p = x
         mine_of, shared_of = parameters.inserted(p, mine, shared)
-        y = _state_at_start(
+        y = state_at_start(
             steps,
             begins,
             entries_at(with_entries(full, needed.changing, z), needed.kept),
@@ -215,7 +217,7 @@ def _first_group_back(
     return z_bar, added(p_bar, numbers(bars))
 
 
-def _state_at_start(steps: Steps, begins, z, shared, like) -> tuple:
+def state_at_start(steps: Steps, begins, z, shared, like) -> tuple:
     """The state y at the start of a step from the stored entries of z: N(z), or z in the first step.
 
     Entries that are not stored are zero.

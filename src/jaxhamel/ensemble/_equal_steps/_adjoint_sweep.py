@@ -30,6 +30,7 @@ from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
+from jaxhamel.ensemble._equal_steps._adjoint_stages import has_large, stages_back
 from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 
@@ -123,8 +124,10 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
     own = [i - len(y) - 2 for i in active if i >= len(y)]
     of_y = [i for i in active if i < len(y)]
     parameters = Parameters(
-        [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
+        [i for i in own if i < len(mine)],
+        [i - len(mine) for i in own if i >= len(mine)],
     )
+    parameters = parameters._replace(summed=steps.by_arrays or has_large(parameters, shared))
     path = jax.eval_shape(partial(_path, steps, count), *at)[1]
     found = (
         jax.tree.unflatten(jax.tree.structure(path), kept) if kept else _path(steps, count, *at)[1]
@@ -145,11 +148,12 @@ class _Sweep(NamedTuple):
     mine: Columns
     shared: Any
 
-    def back(self, path: tuple, bars: Columns) -> tuple[Columns, Columns]:
-        """Runs the backward pass: from the cotangents after each interval to ȳ at the start and p̄, as columns."""
+    def back(self, path: tuple, bars: Columns) -> tuple[Columns, Any]:
+        """Runs the backward pass: from the cotangents after each interval to ȳ at the start and p̄."""
         begun, ahead = path
         unit_back = _unit_back(self.steps, self.parameters)
-        stages_back = groups_back(self.steps, self.parameters)
+        of_step = stages_back if self.parameters.summed else groups_back
+        step_back = of_step(self.steps, self.parameters)
 
         def row(n, rows):
             return jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)
@@ -161,7 +165,7 @@ class _Sweep(NamedTuple):
                 i = first + n
                 kept = jax.tree.map(partial(row, i), (begun, ahead))
                 at = (start + n.astype(h.dtype) * h, h, self.mine, self.shared)
-                return stages_back(at, (i == 0).astype(h.dtype), kept, *carry), None
+                return step_back(at, (i == 0).astype(h.dtype), kept, *carry), None
 
             end = entries_at(begun, self._ends)
             z = tuple(row(first + self.count, x) for x in end)
@@ -188,15 +192,25 @@ def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
     """
     needed = steps.needed
 
-    def single(z, mine, shared, bar, w, p_bar):
+    def of_unit(unit, z, mine, shared, bar, w):
         def of(z, p):
-            return steps.unit(z, parameters.inserted(p, mine, shared)[1])
+            return tuple(unit(z, parameters.inserted(p, mine, shared)[1]))
 
-        z = scattered(z, needed.ends, w[0], len(w))
+        z = tuple(scattered(z, needed.ends, w[0], len(w)))
         more, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](tuple(bar))
-        return added(w, more), added(p_bar, numbers(bars))
+        return added(w, more), bars
+
+    def single(z, mine, shared, bar, w, p_bar):
+        w, bars = of_unit(steps.unit, z, mine, shared, bar, w)
+        return w, added(p_bar, numbers(bars))
+
+    def of_all(z, mine, shared, bar, w, p_bar):
+        w, bars = of_unit(lanes(steps.unit, (0, None)), z, mine, shared, bar, w)
+        return w, jax.tree.map(jnp.add, p_bar, bars)
 
     def nothing(z, mine, shared, bar, w, p_bar):
         return added(w, bar), p_bar
 
-    return lanes(single, (0, 0, None, 0, 0, 0)) if needed.made else nothing
+    if not needed.made:
+        return nothing
+    return of_all if parameters.summed else lanes(single, (0, 0, None, 0, 0, 0))

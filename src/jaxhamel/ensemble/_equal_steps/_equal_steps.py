@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._equal_steps._step_forms import stepping
-from jaxhamel.ensemble._members._parameters import numbers
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, in_numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 from jaxhamel.simulate._step_size import steps_in
@@ -48,22 +48,6 @@ class Plan(NamedTuple):
         return cls(method, counts, checkpoint, Kernel.chosen(kernel))
 
 
-class SteppedMotion(NamedTuple):
-    """An equation of motion in lanes: functions of one lane's numbers, and the columns of all lanes.
-
-    - `rate`: (t, y, mine, shared) ↦ ẏ; `unit`: (y, shared) ↦ N(y).
-    - `y`, `mine`: columns of the initial states and of each trajectory's own numbers; `shared`: a pytree of arrays.
-    - `step`: (t, h, y, mine, shared) ↦ y₁ of a method on groups, else None.
-    """
-
-    rate: Callable
-    unit: Callable
-    y: Columns
-    mine: Columns
-    shared: Any  # a pytree of arrays
-    step: Callable | None = None
-
-
 def in_lanes(
     motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan, size: int | None = None
 ) -> list[Float[Array, "T B"]]:
@@ -71,7 +55,7 @@ def in_lanes(
 
     `size`: the number of lanes of the whole ensemble, of which this motion may be a part.
     """
-    motion = _in_numbers(motion)
+    motion = in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     step = stepping(motion, plan.method)
     checkpoint = _checkpoint(step, motion, plan, size or motion.y[0].size)
@@ -85,28 +69,6 @@ def in_lanes(
             y, path = jax.lax.scan(partial(_interval, advance), y, at)
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
-
-
-# Shared arrays with at most this many numbers are split into scalars before the loops.
-_FEW_NUMBERS = 64
-
-
-def _in_numbers(motion: SteppedMotion) -> SteppedMotion:
-    """Splits small shared arrays into scalars: inside a loop XLA would compile a program for each entry that is read."""
-    leaves, structure = jax.tree.flatten(motion.shared)
-    small = [0 < x.size <= _FEW_NUMBERS for x in leaves]
-    shared = [numbers(x) if few else x for few, x in zip(small, leaves, strict=True)]
-
-    def whole(shared):
-        pairs = zip(leaves, small, shared, strict=True)
-        arrays = [jnp.reshape(jnp.stack(x), like.shape) if few else x for like, few, x in pairs]
-        return jax.tree.unflatten(structure, arrays)
-
-    def of_numbers(function):
-        return function and (lambda *at: function(*at[:-1], whole(at[-1])))
-
-    rate, unit, step = map(of_numbers, (motion.rate, motion.unit, motion.step))
-    return motion._replace(rate=rate, unit=unit, step=step, shared=shared)
 
 
 # Without `checkpoint`, reverse mode stores the needed numbers of all steps if they take at most this many bytes.

@@ -41,13 +41,13 @@ class Needed(NamedTuple):
         unit = written_out(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers
         if rate is not None:
-            given = rate.needed([x for each in rate.results for x in each])
-            moving = [i for i in numbers if rate.arguments[1 + i][0] in given]
+            given = rate.leaves_read([x for each in rate.results for x in each])
+            moving = [i for i in numbers if 1 + i in given]
         if unit is None:
             return cls(moving, numbers, numbers)
         made = [i for i in numbers if unit.results[i] != unit.arguments[i]]
-        given = unit.needed([unit.results[i][0] for i in made])
-        return cls(moving, [i for i in numbers if unit.arguments[i][0] in given], made)
+        given = unit.leaves_read([unit.results[i][0] for i in made])
+        return cls(moving, [i for i in numbers if i in given], made)
 
 
 def entries_at(values, places) -> tuple:

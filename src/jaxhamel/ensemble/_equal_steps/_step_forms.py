@@ -6,7 +6,7 @@ body all stages share. The timings from which the limits follow: docs/performanc
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,17 +14,15 @@ import jax.numpy as jnp
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._written_out import Written, written_out
+from jaxhamel._lanes._written_out import Written
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, written_rate
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, incremented, looped, point_of, stages
-
-if TYPE_CHECKING:  # the module of the integration imports this one
-    from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
@@ -39,7 +37,7 @@ MOST_LOOKED_UP = 60
 MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 
 
-def stepping(motion: "SteppedMotion", method: Tableau | GroupMethod) -> Steps | Callable:
+def stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Callable:
     """The functions of one step, forward and backward; for a method on groups only the step itself.
 
     A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, and
@@ -48,18 +46,19 @@ def stepping(motion: "SteppedMotion", method: Tableau | GroupMethod) -> Steps | 
     if not isinstance(method, Tableau):
         of_group = jax.jit(lanes(cast(Callable, motion.step), _AXES))  # traced once, for all loops
         return lambda *at: (of_group(*at),)
-    rate, unit = jax.jit(motion.rate), motion.unit
-    t = jnp.zeros((), motion.y[0].dtype)
-    found = written_out(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
-    length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
-    forms = _Forms(rate, unit, method, needed, groups_of(length, method))
+    motion = motion._replace(rate=jax.jit(motion.rate))
+    found = written_rate(motion)
+    length, needed = 0 if found is None else found.length, Needed.by(motion, found)
+    arrays = found is not None and found.apart.operations > 0
+    groups = groups_of(0 if arrays else length, method)
+    forms = _Forms(motion.rate, motion.unit, method, needed, groups)
     if not _is_one_program(found, length, motion, method):
         step, traced = forms.end_by_stages, forms.by_stages
     else:
         whole = lanes(lambda *at: forms.at_once(*at)[:1], _AXES)
         step = jax.jit(differentiated_as(whole, forms.end_by_stages))
         traced = jax.jit(lanes(forms.at_once, _AXES))
-    return Steps(rate, unit, step, traced, needed, method, forms.groups)
+    return Steps(motion.rate, motion.unit, step, traced, needed, method, groups, arrays)
 
 
 class _Forms(NamedTuple):
@@ -102,13 +101,12 @@ class _Forms(NamedTuple):
 
 
 def _is_one_program(
-    found: Written | None, length: int, motion: "SteppedMotion", method: Tableau
+    found: Written | None, length: int, motion: SteppedMotion, method: Tableau
 ) -> bool:
     """Whether a step is one program; `found` is the motion's f, of `length` operations, written out."""
     if found is None or len(method.b) * found.look_ups > MOST_LOOKED_UP:
         return False
-    has_products = found.products_stay and len(motion.y[0]) > SMALL_BATCH
-    return is_at_once(length, motion, method) and not has_products
+    return is_at_once(length, motion, method) and not found.apart.operations
 
 
 def is_at_once(length: int, motion: Any, method: Tableau) -> bool:

@@ -15,13 +15,13 @@ from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps._equal_steps import (
     Plan,
-    SteppedMotion,
     advancing,
     in_lanes,
     intervals,
     neighbours,
 )
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._gpu_kernel._kernel_call import Intervals, integrated
 from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane
 from jaxhamel.simulate._solvers._runge_kutta import Tableau

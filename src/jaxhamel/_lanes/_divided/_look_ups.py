@@ -8,19 +8,19 @@ where `look_ups` computes positions and reads the tables there, and `rest` reads
 look-up is one read for all of them; if each lane has its own position, it is one gather.
 """
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from jaxhamel._lanes._divided._jaxprs import ancestors, inlined, part_of, read_by, variables
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
 LARGE_TABLE = 1024
 # If positions depend on the lane, look-ups are taken out only if they and their positions take at most this many equations.
 MOST_OF_LANES = 120
 
-_CALLS = {"jit", "pjit", "closed_call"}
 _READS = {"dynamic_slice", "gather", "slice", "squeeze", "reshape", "rev", "transpose"}
 
 
@@ -61,57 +61,12 @@ def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
     sizes = [v.aval.size for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
     if max([*sizes, *map(np.size, closed.consts)], default=0) <= LARGE_TABLE:
         return None
-    closed = _inlined(closed)
+    closed = inlined(closed)
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
     reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies))
     if not reads:
         return None
     return _in_two(closed, varies, reads)
-
-
-def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program with the operations of called functions in place of the calls."""
-    return jax.make_jaxpr(lambda *values: _evaluated(closed.jaxpr, closed.consts, values))(
-        *closed.in_avals
-    )
-
-
-def _evaluated(jaxpr, consts, values) -> list[Any]:
-    known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    known.update(zip(jaxpr.invars, values, strict=True))
-
-    def read(v):
-        return v.val if isinstance(v, Literal) else known[v]
-
-    for equation in jaxpr.eqns:
-        if equation.primitive.name in _CALLS:
-            called = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
-            out = _evaluated(called.jaxpr, called.consts, [read(v) for v in equation.invars])
-            known.update(zip(equation.outvars, out, strict=True))
-        else:
-            known.update(_run_equation(jaxpr, equation, known))
-    return [read(v) for v in jaxpr.outvars]
-
-
-def _run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
-    """Runs one equation and returns its results by variable."""
-    given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
-    made = [v for v in equation.outvars if not isinstance(v, DropVar)]
-    alone = jaxpr.replace(
-        constvars=[],
-        invars=given,
-        outvars=made,
-        eqns=[equation],
-        effects=equation.effects,
-        debug_info=_unnamed(jaxpr),
-    )
-    out = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*(known[v] for v in given))
-    return dict(zip(made, out, strict=True))
-
-
-def _unnamed(jaxpr):
-    """The debugging information of a program for a part of it: without the names of its inputs and results."""
-    return jaxpr.debug_info._replace(arg_names=None, result_paths=None)
 
 
 def _tables(jaxpr, varies: set[Any]) -> set[Any]:
@@ -121,15 +76,11 @@ def _tables(jaxpr, varies: set[Any]) -> set[Any]:
         for v in (*jaxpr.invars, *jaxpr.constvars)
         if v not in varies and v.aval.size > LARGE_TABLE
     }
-    found -= _variables(jaxpr.outvars)
+    found -= variables(jaxpr.outvars)
     for equation in jaxpr.eqns:
         first = equation.invars[:1] if equation.primitive.name in _READS else []
-        found -= _variables(equation.invars[len(first) :])
+        found -= variables(equation.invars[len(first) :])
     return found
-
-
-def _variables(atoms: Iterable[Any]) -> set[Any]:
-    return {v for v in atoms if not isinstance(v, Literal)}
 
 
 def _reads(jaxpr, tables: set[Any]) -> set[int]:
@@ -137,67 +88,35 @@ def _reads(jaxpr, tables: set[Any]) -> set[int]:
     return {
         i
         for i, equation in enumerate(jaxpr.eqns)
-        if not tables.isdisjoint(_variables(equation.invars))
+        if not tables.isdisjoint(variables(equation.invars))
     }
 
 
 def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided | None:
     jaxpr = closed.jaxpr
-    taken_out = _ancestors(jaxpr.eqns, reads)
-    of_lanes = not varies.isdisjoint(_read_by(jaxpr.eqns, taken_out))
+    taken_out = ancestors(jaxpr.eqns, reads)
+    of_lanes = not varies.isdisjoint(read_by(jaxpr.eqns, taken_out))
     if of_lanes and len(taken_out) > MOST_OF_LANES:
         return None
     if not of_lanes:
         taken_out = _with_descendants(jaxpr, varies, reads, taken_out)
     own = [equation for i, equation in enumerate(jaxpr.eqns) if i not in taken_out]
     first = [equation for i, equation in enumerate(jaxpr.eqns) if i in taken_out]
-    wanted = _read_by(own, range(len(own))) | _variables(jaxpr.outvars)
+    wanted = read_by(own, range(len(own))) | variables(jaxpr.outvars)
     made = list(dict.fromkeys(v for e in first for v in e.outvars if v in wanted))
-    look_ups, given = _part(closed, first, [], made)
-    rest, kept = _part(closed, own, made, jaxpr.outvars)
+    look_ups, given = part_of(closed, first, [], made)
+    rest, kept = part_of(closed, own, made, jaxpr.outvars)
     return Divided(look_ups, given, of_lanes, rest, kept)
-
-
-def _ancestors(equations, wanted: set[int]) -> set[int]:
-    """The indices of the `wanted` equations and of all equations on which they depend."""
-    taken_out, needed = set(wanted), set()
-    for i in range(len(equations) - 1, -1, -1):
-        if i in taken_out or not needed.isdisjoint(equations[i].outvars):
-            taken_out.add(i)
-            needed |= _variables(equations[i].invars)
-    return taken_out
 
 
 def _with_descendants(jaxpr, varies: set[Any], reads: set[int], taken_out: set[int]) -> set[int]:
     """Adds to `taken_out` the equations that depend on look-ups but on no input that varies, with their ancestors."""
     varying, found, later = set(varies), set(), set()
     for i, equation in enumerate(jaxpr.eqns):
-        given = _variables(equation.invars)
+        given = variables(equation.invars)
         if not varying.isdisjoint(given):
             varying |= set(equation.outvars)
         elif i in reads or not found.isdisjoint(given):
             found |= set(equation.outvars)
             later.add(i)
-    return taken_out | _ancestors(jaxpr.eqns, later)
-
-
-def _read_by(equations, places: Iterable[int]) -> set[Any]:
-    return {v for i in places for v in _variables(equations[i].invars)}
-
-
-def _part(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[ClosedJaxpr, list[int]]:
-    """A program of these equations with the results `out`, and the positions of the inputs of `closed` that it takes.
-
-    The variables `more` are its last inputs.
-    """
-    jaxpr, used = closed.jaxpr, _read_by(equations, range(len(equations))) | _variables(out)
-    kept = [i for i, v in enumerate(jaxpr.invars) if v in used]
-    known = [(v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]
-    part = jaxpr.replace(
-        constvars=[v for v, _ in known],
-        invars=[*(jaxpr.invars[i] for i in kept), *more],
-        outvars=list(out),
-        eqns=equations,
-        debug_info=_unnamed(jaxpr),
-    )
-    return ClosedJaxpr(part, [x for _, x in known]), kept
+    return taken_out | ancestors(jaxpr.eqns, later)

@@ -1,0 +1,201 @@
+"""Finds the operations of a function of one trajectory that stay operations on arrays in lanes.
+
+A layer of a network, tanh(W x + b), with many numbers W that all lanes share is one product of a matrix with the states of
+all lanes. Written out it would be a thousand scalar operations, and a thousand shared numbers to read; its gradient by W
+would have a vector over the lanes for each entry of W, where the transpose of the product has a single sum over all lanes.
+Timings: docs/performance.md#networks-in-lanes.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, DropVar, Literal
+
+from jaxhamel._lanes._divided._jaxprs import CALLS, inlined, variables
+from jaxhamel._lanes._graph._primitive import Kind
+from jaxhamel._lanes._rules._primitives import primitive_of
+
+# The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
+LEAST_SHARED = 120
+# Operations on the results of such operations stay so, too, while these have at least this many entries.
+LEAST_ENTRIES = 8
+
+_KINDS = {Kind.ELEMENTWISE, Kind.MOVE, Kind.INDEXING, Kind.SUM, Kind.CALL}
+
+
+def has_large_arrays(closed: ClosedJaxpr, batched: list[bool]) -> bool:
+    """Whether all lanes share an array with many numbers, so that the program may have operations on arrays."""
+    pairs = zip(closed.jaxpr.invars, batched, strict=True)
+    return any(v.aval.size >= LEAST_SHARED for v, varies in pairs if not varies) or _has_constants(
+        closed
+    )
+
+
+def _has_constants(closed: ClosedJaxpr) -> bool:
+    called = (
+        e.params.get("jaxpr") or e.params["call_jaxpr"]
+        for e in closed.jaxpr.eqns
+        if e.primitive.name in CALLS
+    )
+    return any(np.size(x) >= LEAST_SHARED for x in closed.consts) or any(
+        map(_has_constants, called)
+    )
+
+
+def array_equations(closed: ClosedJaxpr, batched: list[bool]) -> set[int]:
+    """The indices of the operations that stay operations on arrays, in a program whose calls are inlined.
+
+    These are operations of a large shared array with arrays of each lane; what is done with their results, until few
+    entries remain; and what is done to compute arrays that only such operations read.
+    """
+    equations, count = closed.jaxpr.eqns, _Counts(closed, batched)
+    found: set[int] = set()
+    made: set[Any] = set()
+    for i, equation in enumerate(equations):
+        if count.varies(equation) and (
+            count.is_shared_with(equation) or _goes_on(equation, made, count)
+        ):
+            found.add(i)
+            made.update(equation.outvars)
+    return found | _before(closed.jaxpr, found, count)
+
+
+class _Counts:
+    """For each value of a program whether it varies from lane to lane, and how many of its entries are numbers of their own.
+
+    An array that is made from fewer numbers, as a diagonal matrix is, has only as many of its own.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, batched: list[bool]):
+        jaxpr = closed.jaxpr
+        self.varying = {v for v, x in zip(jaxpr.invars, batched, strict=True) if x}
+        self.own = {v: _entries(v) for v in jaxpr.invars}
+        self.own |= {v: _unusual(x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
+        for equation in jaxpr.eqns:
+            operands = variables(equation.invars)
+            if not self.varying.isdisjoint(operands):
+                self.varying.update(equation.outvars)
+            most = sum(self.own[v] for v in operands) if self._keeps(equation) else math.inf
+            self.own.update({v: min(_entries(v), most) for v in equation.outvars})
+
+    def _keeps(self, equation: Any) -> bool:
+        """Whether the result has no other numbers than those of the operands, or these times shared numbers, and zeros."""
+        if (
+            equation.primitive.name == "mul"
+            and sum(v in self.varying for v in variables(equation.invars)) < 2
+        ):
+            return True
+        return (
+            primitive_of(equation).kind in (Kind.MOVE, Kind.INDEXING)
+            or equation.primitive.name == "select_n"
+        )
+
+    def varies(self, equation: Any) -> bool:
+        return not self.varying.isdisjoint(equation.outvars)
+
+    def is_shared_with(self, equation: Any) -> bool:
+        """Whether the operation takes a large shared array together with an array of each lane.
+
+        A product with a sparse matrix of each lane is left out, since its zeros save most of the work in lanes.
+        """
+        if equation.primitive.name == "jaxhamel_pullback":
+            return False
+        flags = [not isinstance(v, Literal) and v in self.varying for v in equation.invars]
+        inner = _programs(equation, flags)
+        if inner:
+            return any(array_equations(inlined(program), flags) for program, flags in inner)
+        given = variables(equation.invars)
+        own = given & self.varying
+        sparse = equation.primitive.name == "dot_general" and all(
+            2 * self.own[v] <= _size(v) for v in own
+        )
+        return not sparse and any(self.own[v] >= LEAST_SHARED for v in given - self.varying)
+
+    def large(self, atoms: Iterable[Any]) -> set[Any]:
+        """Those of the values that vary from lane to lane and have at least `LEAST_ENTRIES` entries."""
+        return {v for v in variables(atoms) & self.varying if _size(v) >= LEAST_ENTRIES}
+
+
+def _size(v: Any) -> int:
+    return math.prod(v.aval.shape)
+
+
+def _entries(v: Any) -> int:
+    return _size(v) if jnp.issubdtype(v.aval.dtype, jnp.inexact) else 0
+
+
+def _unusual(value: Any) -> int:
+    """The number of entries other than 0 and ±1; 0 for an array that is not of floating-point numbers."""
+    if isinstance(value, jax.core.Tracer):
+        return value.size
+    value = np.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return 0
+    return int(np.sum(~np.isin(value, (0, 1, -1))))
+
+
+def _is_of_arrays(equation: Any) -> bool:
+    return primitive_of(equation).kind in _KINDS and equation.primitive.name != "jaxhamel_pullback"
+
+
+def _goes_on(equation: Any, made: set[Any], count: _Counts) -> bool:
+    """Whether the operation reads the arrays `made`, and no other large array of a lane."""
+    large = count.large(equation.invars)
+    return bool(large) and large <= made and _is_of_arrays(equation)
+
+
+def _before(jaxpr: Any, found: set[int], count: _Counts) -> set[int]:
+    """The operations that make large arrays which nothing reads but the operations `found`, and others like these."""
+    more: set[int] = set()
+    elsewhere = variables(jaxpr.outvars)  # read by other operations
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        equation = jaxpr.eqns[i]
+        out = [v for v in equation.outvars if not isinstance(v, DropVar)]
+        if i not in found:
+            kept = (
+                out
+                and count.large(out) == set(out)
+                and elsewhere.isdisjoint(out)
+                and _is_of_arrays(equation)
+            )
+            if not kept:
+                elsewhere |= variables(equation.invars)
+                continue
+            more.add(i)
+    return more
+
+
+def _programs(equation: Any, flags: list[bool]) -> list[tuple[ClosedJaxpr, list[bool]]]:
+    """The programs inside an equation whose operands are `flags` to vary, each with the same of its own inputs."""
+    name, params = equation.primitive.name, equation.params
+    if name == "scan":
+        first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
+        return [(params["jaxpr"], _of_any_turn(params["jaxpr"], flags, first, last))]
+    if name == "while":
+        n, m = params["cond_nconsts"], params["body_nconsts"]
+        body = params["body_jaxpr"]
+        return [(body, _of_any_turn(body, flags[n:], m, len(flags) - n))]
+    if name == "cond":
+        return [(branch, flags[1:]) for branch in params["branches"]]
+    found = [params[x] for x in ("jaxpr", "call_jaxpr") if x in params]
+    return [(x if hasattr(x, "consts") else ClosedJaxpr(x, ()), flags) for x in found]
+
+
+def _of_any_turn(body: ClosedJaxpr, flags: list[bool], first: int, last: int) -> list[bool]:
+    """Whether the inputs of a loop's body vary from lane to lane in any turn; the inputs from `first` to `last` are results
+    of the turn before."""
+    while True:
+        varying = _Counts(body, flags).varying
+        out = [
+            not isinstance(v, Literal) and v in varying for v in body.jaxpr.outvars[: last - first]
+        ]
+        pairs = zip(flags[first:last], out, strict=True)
+        found = [*flags[:first], *(a or b for a, b in pairs), *flags[last:]]
+        if found == flags:
+            return flags
+        flags = found

@@ -1,0 +1,101 @@
+"""Divides the program of a function into parts: calls inlined, dependencies of equations, parts as programs of their own."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
+
+CALLS = {"jit", "pjit", "closed_call"}
+
+
+def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program with the operations of called functions in place of the calls."""
+    return jax.make_jaxpr(lambda *values: evaluated(closed, values))(*closed.in_avals)
+
+
+def evaluated(
+    closed: ClosedJaxpr,
+    values: Sequence[Any],
+    special: Callable[[Any, list[Any]], list[Any] | None] = lambda equation, operands: None,
+) -> list[Any]:
+    """The results of a program, with the operations of called functions in place of the calls.
+
+    `special`: (equation, operands) ↦ the results of an equation that is computed in another way; None for all others.
+    """
+    jaxpr = closed.jaxpr
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    known.update(zip(jaxpr.invars, values, strict=True))
+
+    def read(v):
+        return v.val if isinstance(v, Literal) else known[v]
+
+    for equation in jaxpr.eqns:
+        operands = [read(v) for v in equation.invars]
+        if equation.primitive.name in CALLS:
+            called = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
+            out = evaluated(called, operands, special)
+        else:
+            out = special(equation, operands)
+        if out is None:
+            known.update(_run_equation(jaxpr, equation, known))
+        else:
+            known.update(zip(equation.outvars, out, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
+    """Runs one equation and returns its results by variable."""
+    given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
+    made = [v for v in equation.outvars if not isinstance(v, DropVar)]
+    alone = jaxpr.replace(
+        constvars=[],
+        invars=given,
+        outvars=made,
+        eqns=[equation],
+        effects=equation.effects,
+        debug_info=_unnamed(jaxpr),
+    )
+    out = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*(known[v] for v in given))
+    return dict(zip(made, out, strict=True))
+
+
+def _unnamed(jaxpr):
+    """A program's debugging information without the names of inputs and results, which a part of it does not have."""
+    return jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+
+
+def variables(atoms: Iterable[Any]) -> set[Any]:
+    return {v for v in atoms if not isinstance(v, Literal)}
+
+
+def ancestors(equations, wanted: set[int]) -> set[int]:
+    """The indices of the `wanted` equations and of all equations on which they depend."""
+    moved, needed = set(wanted), set()
+    for i in range(len(equations) - 1, -1, -1):
+        if i in moved or not needed.isdisjoint(equations[i].outvars):
+            moved.add(i)
+            needed |= variables(equations[i].invars)
+    return moved
+
+
+def read_by(equations, places: Iterable[int]) -> set[Any]:
+    return {v for i in places for v in variables(equations[i].invars)}
+
+
+def part_of(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[ClosedJaxpr, list[int]]:
+    """A program of these equations with the results `out`, and the positions of the inputs of `closed` that it takes.
+
+    The variables `more` are its last inputs.
+    """
+    jaxpr, used = closed.jaxpr, read_by(equations, range(len(equations))) | variables(out)
+    kept = [i for i, v in enumerate(jaxpr.invars) if v in used]
+    known = [(v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]
+    part = jaxpr.replace(
+        constvars=[v for v, _ in known],
+        invars=[*(jaxpr.invars[i] for i in kept), *more],
+        outvars=list(out),
+        eqns=equations,
+        debug_info=_unnamed(jaxpr),
+    )
+    return ClosedJaxpr(part, [x for _, x in known]), kept
