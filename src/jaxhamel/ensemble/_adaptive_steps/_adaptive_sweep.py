@@ -212,9 +212,7 @@ class Sweep(NamedTuple):
         place = jnp.zeros(own.tried.shape, jnp.int32)
         return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
 
-    def _with_first_slope(
-        self, own: Ensemble, given: Inputs, bars: Bars
-    ) -> tuple[Columns, Any]:
+    def _with_first_slope(self, own: Ensemble, given: Inputs, bars: Bars) -> tuple[Columns, Any]:
         """(ȳ, p̄) at the start; if the first slope was computed before the steps, with its contribution."""
         if not self.pair.reuses:
             return bars.y, bars.p
