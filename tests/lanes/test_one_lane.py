@@ -182,11 +182,36 @@ def value_and_derivatives(f):
     return value, jax.jvp(lambda x: f(x, S), (S,), (S,))[1], *pull(S)
 
 
-def test_long_loops_branches_and_random_numbers_stay_unchanged_without_a_warning():
+def root_or_double(x):
+    """√x for x > 0, else 2 x; at 0 the derivative of the branch that is not taken is infinite."""
+    return jax.lax.cond(x > 0, jnp.sqrt, lambda x: 2 * x, x)
+
+
+def test_branches_are_written_out_and_only_the_one_taken_has_derivatives():
+    """Values, forward and reverse mode and second derivatives equal the closed form: neither the NaN of a root of a negative
+    number nor the infinite slope of a root at 0 enters them."""
+    x, s = np.array([0.0, -1.0, 4.0, 0.25]), np.array([-7, 0, 2, 1])
+    factors = [lambda x: x, jnp.square, lambda x: x**3]
+
+    def branching(x, s):
+        total, found = jax.lax.scan(lambda y, e: (y + root_or_double(e),) * 2, 0.0, x)
+        switched = [jax.lax.switch(which, factors, total) for which in s]  # the index is clamped
+        return jnp.stack([found[-1], *switched])
+
+    one = one_lane(branching)
+    assert MARK in hlo(one, x, s)
+    first, second = np.array([2, 2, 0.25, 1.0]), np.diag([0, 0, -1 / 32, -2.0])
+    np.testing.assert_allclose(jax.jit(one)(x, s), [0.5, 0.5, 0.5, 0.125, 0.25], rtol=1e-15)
+    along = np.array([1, 1, 1, 0.75, 1])  # the derivatives of the results by the sum 0 − 2 + 2 + ½
+    for by in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jax.jit(by(one))(x, s), np.outer(along, first), rtol=1e-14)
+    bent = jax.jit(jax.jacfwd(jax.jacrev(lambda x: one(x, s)[1])))(x)
+    np.testing.assert_allclose(bent, second, rtol=1e-14, atol=1e-16)
+
+
+def test_long_loops_and_random_numbers_stay_unchanged_without_a_warning():
     drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))
-    branching = lambda x, s: jax.lax.scan(
-        lambda y, e: (jax.lax.cond(e > 0, jnp.sin, jnp.cos, y), e), x, s
-    )[0]
+    branching = lambda x, s: jax.lax.cond(x[0] > 0, lambda: drawing(x, s), lambda: x)
     by_data = lambda x, s: turned((s[0] < 9).astype(int))(x, s)
     for f in (drawing, branching, by_data, turned(3_000)):
         assert MARK not in hlo(one_lane(f), S, S)

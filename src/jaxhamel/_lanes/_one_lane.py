@@ -131,8 +131,8 @@ def _may_be_written_out(equation) -> bool:
 def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
     """The equations of a jaxpr, each with the number of times that one evaluation of the jaxpr executes it.
 
-    The equations of a called function replace the call. A `scan` is followed by the equations of its body, each of which is
-    executed in every iteration.
+    The equations of a called function replace the call. A loop is followed by the equations of its body, each of which is
+    executed in every iteration, and a choice between branches by those of all branches: lanes compute all of them.
     """
     for equation in jaxpr.eqns:
         record = primitive_of(equation)
@@ -141,6 +141,5 @@ def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
             yield from all_equations(getattr(called, "jaxpr", called), times)
             continue
         yield equation, times
-        if equation.primitive.name == "scan":
-            executed = times * equation.params["length"]
-            yield from all_equations(equation.params["jaxpr"].jaxpr, executed)
+        for inner, executed in record.executed(equation) if record.executed else ():
+            yield from all_equations(inner.jaxpr, times * executed)

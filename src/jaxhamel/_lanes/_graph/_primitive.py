@@ -36,6 +36,8 @@ class Primitive:
       the arguments of a nested rule.
     - `program`: the name of the parameter that holds the called program, if the primitive is a call.
     - `programs`: the programs inside an equation, if they are not among its parameters.
+    - `executed`: equation ↦ the programs inside it that scalar operations replace, each with the number of times that one
+      evaluation of the equation executes it.
 
     An elementwise primitive is an operation of scalars:
 
@@ -65,6 +67,7 @@ class Primitive:
     nested: bool = False
     program: str | None = None
     programs: Callable[[Any], list[Any]] | None = None
+    executed: Callable[[Any], list[tuple[Any, int]]] | None = None
     fold: Callable | None = None
     simplify: Callable[..., int | None] | None = None
     factor: Callable[..., int] | None = None

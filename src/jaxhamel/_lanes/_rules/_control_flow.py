@@ -109,6 +109,10 @@ def _differs(graph: Graph, which: int, i: int) -> Nodes:
     return each(graph, lax.ne_p, bool, np.array(which), constant(graph, i, node.dtype))
 
 
+def _all_branches(equation) -> list[tuple[ClosedJaxpr, int]]:
+    return [(_closed(branch), 1) for branch in equation.params["branches"]]
+
+
 def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
     """The rule for `lax.platform_dependent`: the index of its default branch, which is right on every platform."""
     del interpret
@@ -141,6 +145,10 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
         for k, shape in enumerate(shapes)
     ]
     return [*carry, *stacked]
+
+
+def _every_turn(equation) -> list[tuple[ClosedJaxpr, int]]:
+    return [(_closed(equation.params["jaxpr"]), equation.params["length"])]
 
 
 def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
@@ -197,8 +205,8 @@ CONTROL_FLOW: dict[str, Primitive] = {
     **CALLS,
     "custom_lin": _of(forward_of_reverse_only),
     "custom_linear_solve": _of(linear_solve),
-    "cond": _of(cond, one_lane=False, cpu_kernel=True),
+    "cond": _of(cond, executed=_all_branches, cpu_kernel=True),
     "platform_index": _of(platform_index),
-    "scan": _of(scan, cpu_kernel=True),
+    "scan": _of(scan, executed=_every_turn, cpu_kernel=True),
     "while": _of(while_loop, one_lane=False, cpu_kernel=True),
 }
