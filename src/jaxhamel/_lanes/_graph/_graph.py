@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._complex import in_real_parts
 from jaxhamel._lanes._graph._elementwise import SCALARS
 from jaxhamel._lanes._graph._primitive import Primitive
 
@@ -52,6 +53,7 @@ class Graph:
         self.takes_blocks = False  # whether operations on large arrays may become blocks
         self.fused = False  # whether the program is compiled as fusions over many lanes
         self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it
+        self.has_complex = False  # whether a node is complex
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node
         self._known: dict[Any, int] = {}
 
@@ -97,9 +99,11 @@ class Graph:
         params = _usual_params(primitive.name) if params is None else params
         operands, dtype = tuple(operands), np.dtype(dtype)
         found = self._folded(record, operands, dtype, params)
+        if found is None and (self.has_complex or dtype.kind == "c"):
+            found = in_real_parts(self, primitive.name, operands, dtype, params)
         if found is None and record.simplify is not None:
             found = record.simplify(self, operands, dtype, params)
-        return self._interned(primitive, operands, dtype, params) if found is None else found
+        return self.interned(primitive, operands, dtype, params) if found is None else found
 
     def _folded(self, record: Primitive, operands, dtype, params):
         values = []
@@ -113,7 +117,8 @@ class Graph:
         with np.errstate(all="ignore"):
             return self.constant(np.asarray(record.fold(*values, **params), dtype=dtype))
 
-    def _interned(self, primitive, operands, dtype, params):
+    def interned(self, primitive, operands, dtype, params: dict | None = None) -> int:
+        """The node of an operation that is not simplified: one that exists already, or a new one."""
         if SCALARS[primitive.name].commutes:
             operands = tuple(sorted(operands))
         params = tuple(sorted(params.items())) if params else ()
@@ -125,6 +130,7 @@ class Graph:
 
     def _append(self, node: Node) -> int:
         self.nodes.append(node)
+        self.has_complex = self.has_complex or node.dtype.kind == "c"
         return len(self.nodes) - 1
 
     def needed(self, outputs: Iterable[int]) -> list[int]:

@@ -73,7 +73,7 @@ def _is_float(dtype) -> bool:
 
 def _of_each(values, dtype) -> list:
     """The first entry of each array, converted to `dtype`, with shape `(1,)`."""
-    return [jax.lax.convert_element_type(jnp.ravel(x)[:1], dtype) for x in values]
+    return [jax.lax.convert_element_type(jnp.real(jnp.ravel(x)[:1]), dtype) for x in values]
 
 
 def _groups(shapes: Sequence[Any]) -> list[list[int]]:

@@ -97,7 +97,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
         entries = [
             jnp.reshape(x, shape) if np.ndim(x) else jnp.broadcast_to(x, shape) for x in given
         ]
-        floats = [lax.convert_element_type(x, float) for x in entries]
+        floats = [lax.convert_element_type(jnp.real(x), float) for x in entries]
         out = [jnp.broadcast_to(x, shape) for x in of_one(*entries)]
         return [
             *out,
