@@ -40,7 +40,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     | nothing                                | the plain loop; the adjoint costs nothing                    |
     | F′ẋ (`jvp`, `jacfwd`)                  | `ForwardMode`                                                |
     | F′ᵀȳ (`grad`, `jacrev`), few inputs    | the columns of F′, by one vmapped `ForwardMode`; then F′ᵀȳ  |
-    | … seven to ten, one ȳ (`grad`)         | a tape of the states, where the method can be taped          |
+    | … two to ten, one ȳ (`grad`)           | a tape of the states, where the method can be taped          |
     | F′ᵀȳ, many inputs                      | a tape of the states, or `RecursiveCheckpointAdjoint`        |
     | second derivatives, forward over either| `ForwardMode` twice; over many inputs' reverse `DirectAdjoint` |
     | … reverse over either, few inputs      | the columns again, by `ForwardMode` twice                    |
@@ -51,8 +51,10 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     has a single forward pass. Still, a Jacobian of many outputs with few inputs is cheapest by `jacfwd`.
 
     With up to about ten inputs, columns take half the time of checkpoints and two thirds of their compile time
-    (docs/performance.md#adjoints). From seven inputs on a single gradient runs faster by a tape, but compiles 1 to 2 s
-    longer; batches of gradients and second derivatives use columns there, too (docs/performance.md#tape).
+    (docs/performance.md#adjoints). A tape takes 2 to 4 times as long as the motion, for any number of inputs, and compiles
+    about 1 s longer than columns; columns take 2 to 23 times as long as the motion. So a single gradient takes one
+    `ForwardMode` for one input and a tape for more; batches of gradients and second derivatives use columns
+    (docs/performance.md#tape).
 
     It works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
@@ -66,7 +68,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 
     forward_up_to: int = eqx.field(static=True, default=10)
     reverse: diffrax.AbstractAdjoint = TapeAdjoint()
-    tape_from: int = eqx.field(static=True, default=7)
+    tape_from: int = eqx.field(static=True, default=2)
 
     def loop(self, *, terms: Any, args: Any, init_state: Any, t0: Any, **kwargs: Any) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
