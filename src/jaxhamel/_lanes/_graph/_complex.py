@@ -21,7 +21,7 @@ class _Reals:
     """Real operations of one dtype on the nodes of a graph."""
 
     def __init__(self, graph: "Graph", dtype: np.dtype):
-        self.graph, self.dtype = graph, np.empty(0, dtype).real.dtype
+        self.graph, self.dtype = graph, np.real(np.empty(0, dtype)).dtype
 
     def number(self, value: float) -> int:
         return self.graph.constant(np.asarray(value, self.dtype))
@@ -61,7 +61,9 @@ def in_real_parts(
         return None
     reals = _Reals(graph, number)
     if name == "convert_element_type" and dtype.kind != "c":
-        return graph.apply(lax.convert_element_type_p, (_parts(reals, operands[0])[0],), dtype, params)
+        return graph.apply(
+            lax.convert_element_type_p, (_parts(reals, operands[0])[0],), dtype, params
+        )
     if dtype.kind != "c":
         rule = _REAL_RESULT.get(name)
         return None if rule is None else rule(reals, *(_parts(reals, i) for i in operands))
@@ -85,8 +87,7 @@ def _parts(reals: _Reals, i: int) -> Parts:
     """The real and the imaginary part of a node, which may be real."""
     node = reals.graph.nodes[i]
     if node.value is not None:
-        value = np.asarray(node.value, dtype=reals.dtype if node.dtype.kind != "c" else node.dtype)
-        return reals.number(value.real), reals.number(value.imag)
+        return reals.number(np.real(node.value)), reals.number(np.imag(node.value))
     if node.dtype.kind != "c":
         params = {"new_dtype": reals.dtype, "weak_type": False, "sharding": None}
         part = reals.graph.apply(lax.convert_element_type_p, (i,), reals.dtype, params)

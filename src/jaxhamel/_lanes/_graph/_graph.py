@@ -121,11 +121,11 @@ class Graph:
         """The node of an operation that is not simplified: one that exists already, or a new one."""
         if SCALARS[primitive.name].commutes:
             operands = tuple(sorted(operands))
-        params = tuple(sorted(params.items())) if params else ()
-        key = (primitive.name, params, operands, dtype)
+        given = tuple(sorted(params.items())) if params else ()
+        key = (primitive.name, given, operands, dtype)
         if key not in self._known:
             batched = any(self.nodes[i].batched for i in operands)
-            self._known[key] = self._append(Node(primitive, params, operands, dtype, batched))
+            self._known[key] = self._append(Node(primitive, given, operands, dtype, batched))
         return self._known[key]
 
     def _append(self, node: Node) -> int:
