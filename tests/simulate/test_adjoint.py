@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxhamel._lanes._derivatives._linear_map import transposed_by_columns
 from jaxhamel._lanes._xla_cpu import _whole_loop
 from jaxhamel.simulate import AutoAdjoint, simulate
+from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
 from tests.simulate.small_systems import Pendulum, Sines
 
 TS = jnp.linspace(0.0, 2.0, 5)
@@ -44,7 +46,7 @@ def gradient():
 @pytest.mark.parametrize(
     ("adjoint", "differentiate"),
     [(None, jax.grad), (None, jax.jacfwd), (CHECKPOINTS, jax.grad)],
-    ids=["grad by columns", "jacfwd", "grad by checkpoints"],
+    ids=["grad", "jacfwd", "grad by checkpoints"],
 )
 def test_both_modes_give_the_gradient(adjoint, differentiate, gradient):
     got = jax.jit(differentiate(lambda a: loss(a, adjoint)))(AMPLITUDES)
@@ -95,6 +97,30 @@ def test_jacobians_of_many_outputs():
     for adjoint in (COLUMNS, CHECKPOINTS):
         reverse = jax.jit(jax.jacrev(lambda a: motion(a, adjoint)))(AMPLITUDES)  # noqa: B023
         np.testing.assert_allclose(reverse, forward, atol=1e-12)
+
+
+def test_a_gradient_by_two_numbers_takes_the_tape_and_by_one_number_forward_mode(monkeypatch):
+    taped, loop = [], TapeAdjoint.loop
+    monkeypatch.setattr(
+        TapeAdjoint, "loop", lambda *a, **given: taped.append(1) or loop(*a, **given)
+    )
+    cost = lambda a, b: motion(jnp.stack([a, b, b]))[0]
+    for by, count in ((0, 0), ((0, 1), 1)):
+        jax.jit(jax.grad(cost, by)).lower(0.1, 0.2)
+        assert len(taped) == count
+
+
+def test_a_single_column_is_computed_without_a_batch():
+    """A batch of one would run its operations on small arrays, four times as slowly."""
+    traced = []
+
+    def forward(x):
+        traced.append(isinstance(x[0], jax.core.Tracer))
+        return [2.0 * x[0], jnp.stack([x[0], 3.0 * x[0]])]
+
+    bars = [np.array(1.0), np.array([10.0, 100.0])]
+    (found,) = transposed_by_columns(forward, [np.array(0.0)], bars)
+    assert (float(found), traced) == (312.0, [False])
 
 
 def test_vmap_of_grad_and_grad_of_vmap():

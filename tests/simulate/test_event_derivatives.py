@@ -15,7 +15,7 @@ X = jnp.array([SPEED, GRAVITY])
 
 
 @pytest.mark.parametrize(
-    "adjoint", [AutoAdjoint(), AutoAdjoint(forward_up_to=0)], ids=["columns", "checkpoints"]
+    "adjoint", [AutoAdjoint(tape_from=10), AutoAdjoint()], ids=["columns", "tape"]
 )
 def test_derivatives_of_a_real_event(adjoint):
     """Derivatives of the event time t = (v − √(v² − 2 g h))/g and of the final velocity by v and g."""
