@@ -14,7 +14,7 @@ from jax import lax
 if TYPE_CHECKING:  # the graph's module imports this one
     from jaxhamel._lanes._graph._graph import Graph
 
-Parts = tuple[int, int]  # the nodes of the real and the imaginary part
+RealAndImaginary = tuple[int, int]  # the nodes of the real and the imaginary part
 
 
 class _Reals:
@@ -71,7 +71,7 @@ def in_real_parts(
     return None if found is None else graph.apply(lax.complex_p, found, dtype)
 
 
-def _complex_result(reals: _Reals, name: str, operands, params: dict) -> Parts | None:
+def _complex_result(reals: _Reals, name: str, operands, params: dict) -> RealAndImaginary | None:
     if name == "select_n":
         which, *cases = operands
         pairs = zip(*(_parts(reals, i) for i in cases), strict=True)
@@ -83,7 +83,7 @@ def _complex_result(reals: _Reals, name: str, operands, params: dict) -> Parts |
     return None if rule is None else rule(reals, *(_parts(reals, i) for i in operands))
 
 
-def _parts(reals: _Reals, i: int) -> Parts:
+def _parts(reals: _Reals, i: int) -> RealAndImaginary:
     """The real and the imaginary part of a node, which may be real."""
     node = reals.graph.nodes[i]
     if node.value is not None:
@@ -105,20 +105,20 @@ def _part_of_other(reals: _Reals, primitive: Any, i: int) -> int:
 # --- real and imaginary part of each result -------------------------------------------------------
 
 
-def _sum(r: _Reals, x: Parts, y: Parts) -> Parts:
+def _sum(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> RealAndImaginary:
     return r.sum(x[0], y[0]), r.sum(x[1], y[1])
 
 
-def _difference(r: _Reals, x: Parts, y: Parts) -> Parts:
+def _difference(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> RealAndImaginary:
     return r.difference(x[0], y[0]), r.difference(x[1], y[1])
 
 
-def _product(r: _Reals, x: Parts, y: Parts) -> Parts:
+def _product(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> RealAndImaginary:
     real = r.difference(r.product(x[0], y[0]), r.product(x[1], y[1]))
     return real, r.sum(r.product(x[0], y[1]), r.product(x[1], y[0]))
 
 
-def _quotient(r: _Reals, x: Parts, y: Parts) -> Parts:
+def _quotient(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> RealAndImaginary:
     """x / y = x ȳ / |y|², with y divided by its larger part, so that |y|² neither overflows nor underflows."""
     scale = r.larger(*y)
     unit = r.quotient(y[0], scale), r.quotient(y[1], scale)
@@ -127,26 +127,26 @@ def _quotient(r: _Reals, x: Parts, y: Parts) -> Parts:
     return r.quotient(numerator[0], below), r.quotient(numerator[1], below)
 
 
-def _negative(r: _Reals, x: Parts) -> Parts:
+def _negative(r: _Reals, x: RealAndImaginary) -> RealAndImaginary:
     return r.apply(lax.neg_p, x[0]), r.apply(lax.neg_p, x[1])
 
 
-def _conjugate(r: _Reals, x: Parts) -> Parts:
+def _conjugate(r: _Reals, x: RealAndImaginary) -> RealAndImaginary:
     return x[0], r.apply(lax.neg_p, x[1])
 
 
-def _exponential(r: _Reals, x: Parts) -> Parts:
+def _exponential(r: _Reals, x: RealAndImaginary) -> RealAndImaginary:
     known = r.graph.value(x[0])
     size = r.apply(lax.exp_p, x[0]) if known is None else r.number(np.exp(known))
     turned = r.apply(lax.cos_p, x[1]), r.apply(lax.sin_p, x[1])
     return r.product(size, turned[0]), r.product(size, turned[1])
 
 
-def _logarithm(r: _Reals, x: Parts) -> Parts:
+def _logarithm(r: _Reals, x: RealAndImaginary) -> RealAndImaginary:
     return r.apply(lax.log_p, _modulus(r, x)), r.apply(lax.atan2_p, x[1], x[0])
 
 
-def _power(r: _Reals, x: Parts, exponent: int) -> Parts:
+def _power(r: _Reals, x: RealAndImaginary, exponent: int) -> RealAndImaginary:
     """xⁿ by repeated squares."""
     found, square, left = (r.number(1.0), r.number(0.0)), x, abs(exponent)
     while left:
@@ -159,7 +159,7 @@ def _power(r: _Reals, x: Parts, exponent: int) -> Parts:
 # --- real results ---------------------------------------------------------------------------------
 
 
-def _modulus(r: _Reals, x: Parts) -> int:
+def _modulus(r: _Reals, x: RealAndImaginary) -> int:
     """|x| = m √((x₁/m)² + (x₂/m)²) with the larger part m, so that no square overflows or underflows; 0 for x = 0."""
     largest = r.larger(*x)
     is_zero = r.apply(lax.eq_p, largest, r.number(0.0), dtype=bool)
@@ -168,17 +168,17 @@ def _modulus(r: _Reals, x: Parts) -> int:
     return r.product(largest, r.apply(lax.sqrt_p, r.sum(*squares)))
 
 
-def _equal(r: _Reals, x: Parts, y: Parts) -> int:
+def _equal(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> int:
     both = [r.apply(lax.eq_p, a, b, dtype=bool) for a, b in zip(x, y, strict=True)]
     return r.apply(lax.and_p, *both, dtype=bool)
 
 
-def _different(r: _Reals, x: Parts, y: Parts) -> int:
+def _different(r: _Reals, x: RealAndImaginary, y: RealAndImaginary) -> int:
     either = [r.apply(lax.ne_p, a, b, dtype=bool) for a, b in zip(x, y, strict=True)]
     return r.apply(lax.or_p, *either, dtype=bool)
 
 
-_COMPLEX_RESULT: dict[str, Callable[..., Parts]] = {
+_COMPLEX_RESULT: dict[str, Callable[..., RealAndImaginary]] = {
     "add": _sum,
     "conj": _conjugate,
     "convert_element_type": lambda r, x: x,
