@@ -11,8 +11,8 @@ from jaxhamel.control._interior_point._filter import (
     Measure,
     accepts,
     augmented,
-    begun,
     empty_filter,
+    with_first_theta,
 )
 
 NOTHING = jnp.asarray(0.0)
@@ -30,7 +30,7 @@ def verdict(known, now, theta, phi, alpha=1.0, slope=1.0):
 
 
 def fresh():
-    return begun(empty_filter(jnp.float64), jnp.asarray(FIRST))
+    return with_first_theta(empty_filter(jnp.float64), jnp.asarray(FIRST))
 
 
 def test_either_measure_must_fall_by_its_margin():

@@ -5,7 +5,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._indirect._indirect import why_not
+from jaxhamel.control._indirect._indirect import why_no_start
 
 
 class Plane(jaxhamel.System):
@@ -49,6 +49,6 @@ def test_an_equation_along_the_path_on_radau_points():
     for t in (0.0, 0.3, 0.9):
         force = 6 - 12 * t
         np.testing.assert_allclose(result.control(t), [force, force / 2], atol=1e-6)
-    reason = why_not(result)  # an equality constraint is always active
+    reason = why_no_start(result)  # an equality constraint is always active
     assert reason is not None
     assert reason.startswith("`line` binds; Indirect takes problems without limits")

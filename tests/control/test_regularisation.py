@@ -22,10 +22,10 @@ from jaxhamel.control._interior_point._line_search import (
     LARGEST_DAMPING,
     LEAST_SHIFT,
     damping_after,
-    larger,
+    larger_shift,
     penalty_of,
 )
-from jaxhamel.control._interior_point._state import start
+from jaxhamel.control._interior_point._state import first_state
 from tests.control.cart import least_energy
 
 
@@ -34,7 +34,7 @@ def tried(last, floor=0.0, count=3):
     numbers = [jnp.asarray(x) for x in (floor, last, floor)]
     found = []
     for _ in range(count):
-        numbers[0] = larger(*numbers)
+        numbers[0] = larger_shift(*numbers)
         found.append(float(numbers[0]))
     return found
 
@@ -121,7 +121,7 @@ def test_loops_begin_with_the_shapes_of_what_they_compute():
     def begun():
         ends = (problem.q0, problem.u0), problem.ts[-1]
         w = first_iterate(at, problem.ts, guessed(problem), problem.curve, *ends)
-        duals = start(at, w, jnp.asarray(0.1)).duals
+        duals = first_state(at, w, jnp.asarray(0.1)).duals
         return parts_of(at, w, duals), no_parts(at, w), duals, no_direction(w, duals).duals
 
     parts, empty_parts, duals, empty_duals = eqx.filter_eval_shape(begun)

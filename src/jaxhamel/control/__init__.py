@@ -1,4 +1,4 @@
-"""Optimal control: curves with free parameters, costs, and methods that optimise the curves."""
+"""Optimal control: problems, methods that solve them, gaits, and closed loops with feedback and estimators."""
 
 # Control curves
 from jaxhamel.control._problem._curves import AbstractCurve as AbstractCurve

@@ -20,15 +20,12 @@ from jaxhamel.control._problem._problem import ControlProblem, TrackingProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.systems import CircularRails, RollingBall
 
-_REST = (
-    0.0,
-    -np.pi / 2,
-    -np.pi / 2,
-)  # masses at +x, −z, −x: their centre of mass is below the ball's centre
+# Angles with the masses at +x, −z, −x: their centre of mass is below the ball's centre.
+_REST = (0.0, -np.pi / 2, -np.pi / 2)
 
 
 def figure_eight_ball() -> RollingBall:
-    """Ball of 0.1 m and 1 kg with three 0.5-kg masses on circles of 0.07 m in the planes xy, yz, zx; total weight 24.5 N."""
+    """A ball of radius 0.1 m and 1 kg with three masses of 0.5 kg on circles of 0.07 m in the planes xy, yz, zx (24.5 N)."""
     radius, shell, gravity = (jnp.asarray(x, dtype=float) for x in (0.1, 1.0, 9.81))
     thin_shell = 2 / 3 * shell * radius**2
     return RollingBall(
@@ -59,14 +56,14 @@ def figure_eight(
     tracking_weight: float = 5e4,
     acceleration_weight: float = 1e-6,
 ) -> ControlProblem:
-    """The figure-eight as a `ControlProblem`: start at rest at the origin, one round in `period`.
+    """The `ControlProblem` of rolling once along a figure-eight in the time `period`, from rest at the origin.
 
     **Arguments:**
 
-    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: end of the problem's time [s], by default
-      `period`.
-    - `n_coefficients`: number of spline coefficients of each mass, for a whole period.
-    - `system`: another rolling ball; `rest`: its masses' angles in equilibrium, at which they start [rad].
+    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: the last time of the problem [s], by
+      default `period`.
+    - `n_coefficients`: number of spline coefficients of each mass for a whole period; a shorter problem has fewer.
+    - `system`: another rolling ball; `rest`: the angles of its masses in equilibrium, at which they start [rad].
     - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: weights of the two costs.
 
     **Returns:** a `ControlProblem`, for `figure_eight_method()`. **Raises:** `ValueError` for invalid numbers.
@@ -96,7 +93,7 @@ def figure_eight(
 def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
     """The method for `figure_eight`: multiple shooting that ends when the RMS tracking error falls below `goal` [m].
 
-    **Arguments:** `max_seconds` and `goal` as for `MultipleShooting`; the default goal is 0.025 % of the path's size.
+    **Arguments:** `max_seconds` [s], `goal` [m]: as for `MultipleShooting`; the default goal is 0.025 % of the path's size.
 
     **Returns:** the method.
     """
@@ -111,8 +108,8 @@ def rolling_along(
 
         ω = e_3 × ẋ / r ,   Λ(t + h) = exp(h ω) Λ(t) ,   Ω = Λᵀ ω .
 
-    **Arguments:** `path`: t -> `(2,)` [m]; `ts`: `(N+1,)` [s]; `radius`: r [m]; `steps`: number of steps of Λ between two
-    times.
+    **Arguments:** `path`: t -> `(2,)` [m]; `ts`: `(N+1,)` [s]; `radius`: r [m]; `steps`: number of integration steps of Λ
+    between two times.
 
     **Returns:** ((quaternions `(N+1, 4)`, positions `(N+1, 2)`), Ω `(N+1, 3)`): a `guess` for `ControlProblem`.
     """
@@ -144,15 +141,15 @@ def _rolling_along(path, ts, radius, steps):
 
 
 def figure_eight_solution() -> tuple[ControlProblem, Spline]:
-    """The stored solution: the problem, and its optimal control.
+    """The stored solution of `figure_eight`: (the problem, its optimal control).
 
-    `replay(*figure_eight_solution())` simulates it without any optimisation.
+    `replay(*figure_eight_solution())` simulates it without a search.
     """
     return figure_eight(**_stored_coefficients()["problem"]), figure_eight_curve()
 
 
 def figure_eight_curve() -> Spline:
-    """The control of the stored solution, without its problem, which takes half a second to set up."""
+    """The control of the stored solution. It is there without the problem because this takes half a second to set up."""
     stored = _stored_coefficients()
     return Spline(jnp.array(stored["coefficients"]), 0.0, stored["problem"]["period"])
 

@@ -1,4 +1,4 @@
-"""The result of an optimisation, evaluated on one continuous simulation."""
+"""The result of an optimal control problem, with numbers from one continuous simulation."""
 
 import time
 from itertools import pairwise
@@ -23,14 +23,14 @@ class Certificate(NamedTuple):
       (isolated or not), and whether its cost would stay without the violations that are left, the barrier of the limits,
       the error of the transcription and switches of limited controls inside of intervals.
     - `stationarity`: largest entry of the Lagrangian's gradient, scaled by the size of the multipliers.
-    - `violation`: the largest of the constraints, on a grid ten times finer than the mesh, in their own units.
+    - `violation`: the largest violation of a constraint, on a grid ten times finer than the mesh, in the constraint's unit.
     - `transcription_error`: largest distance in the tangent space between a node and the motion under the found control,
       integrated from the node before.
     - `second_order`: `"strict minimum"`, `"minimum, not isolated"`, `"not a minimum"` or `"undecided"`.
     - `multipliers_unique`: whether the gradients of the active constraints are independent.
     - `words`: the certificate as sentences, with the name of the constraint that is violated most.
-    - `optima`: for each distinct optimum found from many starts (J, number of starts that end there); None for one start.
-    - `agreement`: relative difference from the cost of the indirect solution; None where only one method was used.
+    - `optima`: (J, number of starts that end there) for each distinct optimum found from many starts; None for one start.
+    - `agreement`: relative difference from the cost of the indirect solution; None if only one method was used.
     """
 
     holds: bool
@@ -63,13 +63,13 @@ class Result(NamedTuple):
     - `history`: one array for each quantity, with an entry for each iteration. `seconds`: time of the search.
     - `converged`, `status`: whether the tolerances were met, and the reason for the end.
 
-    Of `Collocation` only:
+    From `Collocation` only:
 
     - `ts`: the times of the mesh, `(N+1,)`; `states`: (q, u) at `ts`, with a leading time axis.
     - `costates`: λ = ∂J/∂x at `ts`, `(N+1, n+k)`: from the state (q exp δ_q, u + δ_u) at this time, the optimal cost is
       J + λ·(δ_q, δ_u) to first order. With the rate f of the state, H = ½|r|² + λ·f is the control Hamiltonian.
-    - `certificate`: the proof of the optimum, a `Certificate`; `optimum`: all unknowns and multipliers, for
-      `jaxhamel.control.sensitivity`.
+    - `certificate`: the evidence that the result is an optimum, a `Certificate`; `optimum`: all unknowns and multipliers,
+      for `jaxhamel.control.sensitivity`.
     - `mesh_errors`: estimates, `(N,)`, of the distance between the state's polynomials X and the motion in each interval:
       the largest component of ε = ∫ |dX/dτ − h f(X)| dτ, the integrated residual of the equations of motion.
 
@@ -176,7 +176,10 @@ def report(
     status: str,
     trajectory: Trajectory | None = None,
 ) -> Result:
-    """Assembles the result; `began`: start of the search on the clock `time.monotonic`; `trajectory`: None: by `replay`."""
+    """Assembles the result of a search.
+
+    `began`: when the search began, by `time.monotonic` [s]; `trajectory`: the motion, by default simulated by `replay`.
+    """
     trajectory = replay(problem, control) if trajectory is None else trajectory
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):
@@ -196,7 +199,7 @@ def report(
 
 
 def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[str, float | None]:
-    """Tracking error, path size and contact along a trajectory."""
+    """The tracking error, the path's size and length, and the contact forces along a trajectory, as fields of `Result`."""
     tracking, contact = _measurements(problem, trajectory.ts, trajectory.q, trajectory.u, control)
     numbers: dict[str, float | None] = dict.fromkeys(
         ("tracking_rms", "path_size", "path_length", "min_normal_force", "friction_needed")

@@ -1,4 +1,4 @@
-"""solve and solve_many: solve a control problem by a given method."""
+"""`solve` and `solve_many`, which solve a control problem by a given method."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,8 +24,8 @@ def solve(
     `GradientDescent(...)`, `SingleShooting(...)`, `Indirect(...)` or `Ipopt(...)`; `progress`: called with a `Progress`
     after each iteration.
 
-    **Returns:** a `Result`; `print` it. Neither running out of time or iterations nor Ctrl-C is an error: `converged`
-    and `status` report it, with the best control so far.
+    **Returns:** a `Result`; `print` it. If time or iterations run out, or after Ctrl-C, it has the best control so far, and
+    `converged` and `status` report this; no error is raised.
 
     **Raises:** `TypeError` for invalid arguments, and under jit, vmap or grad.
     """
@@ -48,12 +48,14 @@ def solve_many(
     *,
     progress: Callable[..., Any] | None = None,
 ) -> Result:
-    """Solves from many starts in parallel, by vmap, and returns the best result.
+    """Solves a control problem from many starts in parallel, by `vmap`, and returns the best result.
 
     **Arguments:** `starts`: initial free parameters of the curve, one row for each start, see `perturbed_starts`;
-    `problem`, `method`, `progress` as for `solve`. At each iteration, the history has the numbers of the best start.
+    `problem`, `method`, `progress`: as for `solve`.
 
-    **Returns:** the best `Result`. **Raises:** as `solve`, and `ValueError` for starts of another shape, or NaN.
+    **Returns:** the best `Result`; its history has, for each iteration, the numbers of the start that is best then.
+
+    **Raises:** the errors of `solve`, and `ValueError` for starts of another shape or with NaN.
     """
     method = MultipleShooting() if method is None else method
     _check_arguments(problem, method, "run_many", progress)
@@ -65,7 +67,7 @@ def solve_many(
 def perturbed_starts(
     problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
 ) -> Float[Array, "S P"]:
-    """Starts of a search: p, the parameters of the problem's curve, and `count` − 1 perturbed copies of it,
+    """`count` starts of a search: p, the free parameters of the problem's curve, and `count` − 1 perturbed copies of it,
 
         p + scale · ξ ,    ξ standard normal .
 

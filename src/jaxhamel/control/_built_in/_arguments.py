@@ -1,4 +1,4 @@
-"""The arguments of the built-in problems: checked by name, and converted to arrays."""
+"""Checks the arguments of the built-in problems by name, and converts them to arrays."""
 
 import functools
 import inspect
@@ -25,12 +25,13 @@ def number(value: Any) -> Array:
 def checked(
     kind: type[System], positive: tuple[str, ...] = (), planar: tuple[str, ...] = ()
 ) -> Callable[[Callable[P, ControlProblem]], Callable[P, ControlProblem]]:
-    """A decorator for the function of a built-in problem: checks its arguments and converts the numbers to arrays.
+    """Decorates the function of a built-in problem, so that it checks its arguments and converts the numbers to arrays.
 
     **Arguments:** `kind`: the class of the argument `system`; `positive`: names of arguments that must be larger than zero,
-    besides `duration`; `planar`: names of arguments that may have the shape `(2,)` instead of `()`. All must be finite.
+    besides `duration`; `planar`: names of arguments that may have the shape `(2,)` or `()`; others must be single numbers.
+    All must be finite.
 
-    **Raises:** by the decorated function, `TypeError` or `ValueError` that names the argument.
+    **Raises:** the decorated function raises `TypeError` or `ValueError`, which names the argument.
     """
 
     def decorated(make: Callable[P, ControlProblem]) -> Callable[P, ControlProblem]:
@@ -58,12 +59,14 @@ def checked(
 
 
 def _in_shape(name: str, value: Array, planar: bool) -> Array:
+    """Checks that a value is a single number or, if `planar`, a number or `(2,)`; returns it."""
     if not planar or value.ndim:
         check_shape(name, value, (2,) if planar else ())
     return value
 
 
 def _checked_system(system: Any, kind: type[System]) -> Any:
+    """Checks that a system is a `kind` or None; returns it."""
     if system is not None:
         step = f"it must be a {kind.__name__}, or None for that of the problem."
         check_kind("system", system, kind, step)

@@ -20,9 +20,11 @@ from jaxhamel.systems import RollingBall
 
 
 class Balance(AbstractConstraint):
-    """Λ Σ mᵢ χᵢ / (Σ mᵢ `size`) has no horizontal part: the masses' centre is below the ball's centre or above it.
+    """The condition that the masses' centre is on the vertical through the ball's centre:
 
-    Λ is the ball's orientation, χᵢ a mass' position in the ball, and `size` the size of the rails.
+        horizontal part of  Λ Σ mᵢ χᵢ / (Σ mᵢ size)  =  0 ,
+
+    with the ball's orientation Λ, the masses' positions χᵢ in the ball, and the `size` of the rails [m].
     """
 
     size: Array
@@ -38,7 +40,7 @@ class Balance(AbstractConstraint):
 
 
 class RestThere(AbstractConstraint):
-    """The ball is at `place` at the end, and all velocities are zero."""
+    """The condition that at the last time the ball is at `place` and all velocities are zero."""
 
     place: Array
     name: str = eqx.field(static=True, default="rest at the end")
@@ -84,7 +86,7 @@ def ball_design(
     *,
     system: RollingBall | None = None,
 ) -> ControlProblem:
-    """The rails and masses of a ball are designed together with its motion from rest to rest:
+    """Designs the rails and masses of a ball together with its motion from rest to rest:
 
         min  ∫ |θ̈|² dt + w Σ mᵢ
 

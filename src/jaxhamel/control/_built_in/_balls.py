@@ -20,11 +20,8 @@ from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.mechanics import MovingParts
 from jaxhamel.systems import CircularRails, RollingBall, RollingPendulumBall
 
-REST = (
-    0.0,
-    -0.5 * jnp.pi,
-    -0.5 * jnp.pi,
-)  # angles of the three masses: their centre is below the ball's
+# Angles of the three masses at which their centre is below the ball's centre.
+REST = (0.0, -0.5 * jnp.pi, -0.5 * jnp.pi)
 
 
 def three_mass_ball(radius: float, rail: float) -> RollingBall:
@@ -40,8 +37,9 @@ def three_mass_ball(radius: float, rail: float) -> RollingBall:
 
 
 class AtRestThere(eqx.Module):
-    """The residuals of rest in balance at `place`: the ball's distance from it, all velocities, and the horizontal offset of
-    the mean of the inner masses' positions from the ball's centre, over `size`.
+    """The residuals of rest in balance at `place`: (the ball's position − `place`, all velocities, offset / `size`).
+
+    The offset is the horizontal distance of the mean position of the inner masses from the ball's centre.
     """
 
     positions: Callable[..., Array]
@@ -55,8 +53,9 @@ class AtRestThere(eqx.Module):
 
 
 def rolling_straight(radius: Array, place: Array, duration: Array) -> Callable[..., Any]:
-    """s ↦ (quaternion, position, (rotation vector, its first and its second derivative by time)) of a ball that rolls
-    straight from the origin to `place`, s being the share of `duration`.
+    """The motion of a ball that rolls straight from the origin to `place`, as a function of the share s of `duration`:
+
+    s ↦ (quaternion, position, (rotation vector, its first, its second derivative by time)) .
     """
     length = jnp.sqrt(jnp.sum(place * place))
     along = place / jnp.where(length > 0, length, 1.0)
@@ -97,9 +96,9 @@ def ball_to_point(
 
 
 def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
-    """The masses' angles θ(s), s from 0 to 1, with which their centre stays below the ball's while `orientation`(s) turns.
+    """The masses' angles θ(s), 0 ≤ s ≤ 1, with which their centre stays below the ball's while `orientation`(s) turns.
 
-    Newton's method, from each s to the next, with the smallest change of θ.
+    Newton's method goes from each s to the next, with the smallest change of θ.
     """
     rest = jnp.asarray(REST, jnp.result_type(float))
     shares = jnp.linspace(0.0, 1.0, 201)
@@ -155,7 +154,7 @@ def _rolling_problem(
 
 
 class Clearance(eqx.Module):
-    """|z − centre|² − distance² [m²], z being the centre of a ball and `centre` that of a round obstacle."""
+    """The function |z − centre|² − distance² [m²] of a path limit, for the centre z of a ball and a round obstacle."""
 
     centre: Array
     distance: Array
@@ -166,7 +165,7 @@ class Clearance(eqx.Module):
 
 
 class Cylinder(eqx.Module):
-    """t ↦ the two edges of a standing cylinder as one line, `(2 P, 3)` [m]; `height` [m]."""
+    """The outline of a standing cylinder at any time: both edges as one line, `(2 P, 3)` [m]; `height` [m]."""
 
     centre: Array
     radius: Array
@@ -180,9 +179,10 @@ class Cylinder(eqx.Module):
 
 
 class Grip(eqx.Module):
-    """(N, μ² N² − |f|²), N and f being the ground's normal and friction force on the ball divided by the ball's weight.
+    """The function (N, μ² N² − |f|²) of a path limit, with the ground's normal force N and friction force f on the ball,
+    divided by the ball's weight.
 
-    Both are positive while the ball neither leaves the ground nor slips; `friction`: μ.
+    Both numbers are positive while the ball neither leaves the ground nor slips; `friction`: μ.
     """
 
     driven: MovingParts
@@ -217,11 +217,11 @@ def ball_obstacle(
     *,
     system: RollingBall | None = None,
 ) -> ControlProblem:
-    """`ball_to_point` along x, past a round obstacle in the middle, with limits on friction and rails.
+    """The problem `ball_to_point` along x, past a round obstacle halfway, with limits on friction and rails.
 
-    **Arguments:** `distance` [m]; `duration` [s]; `obstacle`: radius of the obstacle [m], which stands halfway; `friction`:
-    coefficient of friction of the ground; `rail`: largest angle of the first two masses from where they start [rad];
-    `system`: a ball with three masses, by default of radius 0.15 m with rails of 0.1 m.
+    **Arguments:** `distance` [m]; `duration` [s]; `obstacle`: radius of the obstacle [m]; `friction`: coefficient of
+    friction of the ground; `rail`: the largest change of the first two masses' angles from the start [rad]; `system`: a ball
+    with three masses, by default of radius 0.15 m with rails of 0.1 m.
 
     **Returns:** a `ControlProblem` of the `MovingParts` of the ball.
     """
@@ -250,7 +250,7 @@ def ball_obstacle(
 
 
 class PendulumPositions(eqx.Module):
-    """θ ↦ the positions of the pendula's centres of mass in the ball's frame."""
+    """The positions of the pendula's centres of mass in the ball's frame as a function of their angles θ."""
 
     ball: RollingPendulumBall
 
@@ -269,7 +269,7 @@ def pendulum_ball_to_point(
     """A ball driven by two pendula rolls from rest to rest, in balance at the end, with least ∫ |τ|² dt.
 
     **Arguments:** `x`, `y`: where the ball ends [m]; `duration` [s]; `system`: a ball with two equal pendula about e_1 and
-    e_2 which hang at angle 0; by default of radius 0.2 m and 1 kg with pendula of 0.5 kg and 0.1 m.
+    e_2 which hang down at angle 0; by default of radius 0.2 m and 1 kg, with pendula of 0.5 kg and 0.1 m.
 
     **Returns:** a `ControlProblem`, whose controls are the torques of the pendula [N m].
     """

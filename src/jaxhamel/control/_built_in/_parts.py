@@ -21,13 +21,11 @@ from jaxhamel.mechanics import Constant, Kinematic, System
 from jaxhamel.mechanics._acceleration import motion
 
 GUESS_INTERVALS = 40  # number of equal intervals between the times of a guess
-STEPS_OF_GUESS = (
-    8  # steps of the midpoint rule per interval, where the guess is the motion under a control
-)
+STEPS_OF_GUESS = 8  # midpoint steps per interval, if the guess is a simulated motion
 
 
 class ConditionsAtEnd(AbstractConstraint):
-    """function(q, u) = 0 at the last time.
+    """The condition function(q, u) = 0 at the last time.
 
     **Arguments:** `function`: a callable pytree (q, u) → `(r,)` or one number, smooth, with independent rows; `name`: for
     messages.
@@ -51,7 +49,7 @@ class ConditionsAtEnd(AbstractConstraint):
 
 
 class FactorAtEnd(eqx.Module):
-    """local(target, q[0]): the first factor of a configuration reaches `target`, the others are free."""
+    """The residual local(target, q[0]): the first factor of the configuration reaches `target`, the others are free."""
 
     space: AbstractSpace
     target: Array
@@ -67,7 +65,10 @@ def least_effort(
     constraints: tuple[Any, ...],
     guess: Callable[[Array], tuple[Configuration, Array, Array]],
 ) -> ControlProblem:
-    """The problem of least ∫ |control|² dt from a state, under constraints, with a guess s ↦ (q, u, control) on [0, 1]."""
+    """The problem of least ∫ |control|² dt from the state `start`, under constraints.
+
+    `guess`: s ↦ (q, u, control) on [0, 1], with the share s of the duration.
+    """
     found = jax.vmap(guess)(shares_of_guess())
     return from_guess(system, start, duration, constraints, *found)
 
@@ -81,7 +82,7 @@ def from_guess(
     u: Array,
     c: Array,
 ) -> ControlProblem:
-    """As `least_effort`, with the guess given by arrays: `q`, `u` and the control `c` at `shares_of_guess()`."""
+    """The problem `least_effort` with the guess as arrays: `q`, `u` and the control `c` at the times `shares_of_guess()`."""
     q0, u0 = start
     ts = duration * shares_of_guess()
     curve = Spline.fit(np.asarray(ts), np.asarray(c), 20, 3)
@@ -101,7 +102,7 @@ def least_effort_driven(
     constraints: tuple[Any, ...],
     control: Callable[[Array], Array],
 ) -> ControlProblem:
-    """As `least_effort` for a kinematic system, with the motion under a control s ↦ c as the guess."""
+    """The problem `least_effort` of a kinematic system, whose guess is the motion under a given `control`, s ↦ c."""
     shares = shares_of_guess()
     none, h = jnp.zeros(0), duration / (GUESS_INTERVALS * STEPS_OF_GUESS)
 
@@ -120,11 +121,11 @@ def least_effort_driven(
 
 
 def straight(space: AbstractSpace, start: Configuration, end: Configuration) -> Callable:
-    """s ↦ start · exp(s log(start⁻¹ end))."""
+    """The path s ↦ start · exp(s log(start⁻¹ end)) from `start` (s = 0) to `end` (s = 1)."""
     way = space.local(start, end)
     return lambda s: space.retract(start, s * way)
 
 
 def smooth_step(s: Array) -> Array:
-    """3 s² − 2 s³: from 0 to 1, at rest at both ends."""
+    """The value 3 s² − 2 s³, which rises from 0 to 1 with slope 0 at both ends."""
     return s * s * (3.0 - 2.0 * s)

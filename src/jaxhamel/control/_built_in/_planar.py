@@ -32,8 +32,8 @@ def disk_to_point(
 ) -> ControlProblem:
     r"""A disk rolls from rest to rest, driven by one mass inside, with least ∫ θ̈² dt.
 
-    **Arguments:** `distance` [m] along x, `duration` [s]; `system`: a disk with one mass on a circular rail, which hangs
-    at θ = −π/2; `constraints`: further constraints.
+    **Arguments:** `distance` [m] along x, `duration` [s]; `system`: a disk with one mass on a circular rail, whose lowest
+    point is at θ = −π/2; `constraints`: further constraints.
 
     **Returns:** a `ControlProblem` of the `MovingParts` of the disk. For the defaults J = 0.258317584642551.
     """
@@ -59,7 +59,7 @@ def standard_disk() -> ActuatedDisk:
 
 
 class Behind(eqx.Module):
-    """z − (gap + speed t), z being the position of a disk: at most 0 while it stays behind a body that moves ahead."""
+    """The function z − (gap + speed t) of a path limit: at most 0 while a disk at z stays behind a body that moves ahead."""
 
     gap: Array
     speed: Array
@@ -69,7 +69,7 @@ class Behind(eqx.Module):
 
 
 class MovingPost(eqx.Module):
-    """t ↦ the ends of a post at z = gap + speed t that is as high as the disk, `(2, 3)` [m]."""
+    """The outline at time t of a post as high as the disk, at z = gap + speed t: its ends, `(2, 3)` [m]."""
 
     gap: Array
     speed: Array
@@ -90,7 +90,7 @@ def disk_obstacle(
     *,
     system: ActuatedDisk | None = None,
 ) -> ControlProblem:
-    """`disk_to_point` behind an obstacle that moves ahead of it: z ≤ `gap` + `speed` t.
+    """The problem `disk_to_point` behind an obstacle that moves ahead of the disk: z ≤ `gap` + `speed` t.
 
     **Arguments:** `distance` [m], `duration` [s], `system` as for `disk_to_point`; `gap` [m], `speed` [m/s].
 
@@ -108,7 +108,7 @@ def disk_obstacle(
 def unicycle_sideways(
     shift: ArrayLike = 1.0, duration: ArrayLike = 1.0, *, system: KnifeEdge | None = None
 ) -> ControlProblem:
-    """A unicycle moves sideways, its speed v and turning rate ω being the controls, with least ∫ v² + ω² dt.
+    """A unicycle moves sideways with least ∫ v² + ω² dt; the controls are its speed v and its turning rate ω.
 
     **Arguments:** `shift` [m] along y; `duration` [s]; `system`: the knife edge.
 
@@ -127,7 +127,7 @@ def unicycle_sideways(
 
 
 def back_and_forth(s: Array, shift: Array) -> tuple[Array, Array]:
-    """A pose and (v, ω), roughly those of a blade that moves sideways in unit time: back, forward across, and back."""
+    """The guess (pose, (v, ω)) at time s of a blade that moves sideways in unit time: back, forward across, and back."""
     turn = 2.0 * jnp.pi * s
     sense = jnp.where(shift < 0, -1.0, 1.0)
     pose = [sense * 0.6 * (1.0 - jnp.cos(turn)), -0.34 * jnp.abs(shift) * jnp.sin(turn), s * shift]
@@ -188,7 +188,7 @@ def standard_snakeboard() -> CoupledSnakeboard:
 
 
 class ControlItself(eqx.Module):
-    """The value control(t), for a limit on the control itself."""
+    """The function control(t) of a path limit, for limits on the control itself."""
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
         return control(t)  # pyright: ignore[reportOptionalCall]

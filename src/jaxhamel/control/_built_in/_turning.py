@@ -1,4 +1,4 @@
-"""Built-in problems of turning by closed paths: a ball under a plate, a satellite with wheels, a falling cat."""
+"""Built-in problems of bodies that turn by closed motions of others: a ball under a plate, a satellite, a falling cat."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -27,8 +27,8 @@ def plate_ball(
 ) -> ControlProblem:
     """A ball rolls under a plate without slipping or spinning and ends turned about the vertical, with least ∫ |ż|² dt.
 
-    **Arguments:** `angle`: the turn ψ [rad]; `shift`: of the centre from start to end [m], a number along x or `(2,)`;
-    `duration` [s]; `system`: the ball, by default of radius 1 m.
+    **Arguments:** `angle`: the turn ψ [rad]; `shift`: the displacement of the centre from start to end [m], a number along x
+    or `(2,)`; `duration` [s]; `system`: the ball, by default of radius 1 m.
 
     **Returns:** a `ControlProblem` of the `Kinematic` ball, whose controls are the centre's velocity ż. For the defaults
     J = 30.6326881525, and 62.3108150058 for ψ = π (the problem of Jurdjevic 1993).
@@ -42,7 +42,7 @@ def plate_ball(
     shift = number(shift)
     shift = jnp.stack([shift, jnp.zeros_like(shift)]) if shift.ndim == 0 else shift
     sense = jnp.where(angle < 0, -1.0, 1.0)
-    # the guess is close to the optimal loop: of length √(19.5 ψ) r, turning by 1.46 rounds, faster at its ends
+    # The guess is close to the optimal loop, which has the length √(19.5 ψ) r and turns by 1.46 rounds, faster at its ends.
     speed = ball.radius * jnp.sqrt(19.5 * jnp.maximum(jnp.abs(angle), 0.1)) / duration
 
     def control(s):

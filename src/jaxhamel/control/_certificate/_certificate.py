@@ -34,7 +34,7 @@ MINIMA = ("strict minimum", "minimum, not isolated")
 
 
 class Bounds(NamedTuple):
-    """The largest errors with which a certificate holds; `cost`: for `cost_error`."""
+    """The largest errors with which a certificate holds; `cost`: the largest relative change of the cost (`cost_error`)."""
 
     stationarity: float
     violation: float

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, advance
+from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 STEP = 1e-2  # the change of controls and parameters before the search is repeated, as a share of their size
@@ -112,7 +112,7 @@ def _again(
     change = np.inf
     for _ in range(LOGGED):
         # the call examines the iterate `end`, whose cost and errors it returns, and makes a step from it
-        end, *_ = advance(transcription, end, tolerance, one)
+        end, *_ = more_iterations(transcription, end, tolerance, one)
         feasible = float(end.errors.violation) <= 10 * float(tolerance)
         change = float(end.cost - state.cost) / (1 + abs(float(state.cost)))
         if bool(end.done) or (feasible and change < -lower):

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, advance
+from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 # Multipliers are examined where an error of the size of the tolerance changes the cost by more than this fraction.
@@ -53,4 +53,4 @@ def _tighter(transcription: Transcription, state: SearchState, tolerance: Scalar
     """Continues the search from `state` until it meets the tolerance; returns where it ends."""
     tolerance = jnp.asarray(tolerance, state.mu.dtype)
     begin = resumed(state._replace(mu=jnp.minimum(state.mu, tolerance)))
-    return advance(transcription, begin, tolerance, jnp.asarray(LOGGED))[0]
+    return more_iterations(transcription, begin, tolerance, jnp.asarray(LOGGED))[0]

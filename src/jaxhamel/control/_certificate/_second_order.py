@@ -1,5 +1,5 @@
-"""The second-order condition: eigenvalues of the Hessian on the directions that the constraints leave, and whether the
-constraints' gradients are independent.
+"""The second-order condition: eigenvalues of the Hessian on the null space of the active constraints' gradients, and
+whether these gradients are independent.
 
 The equations of motion give the nodes as functions of the controls v = (c, p), so that the Hessian, the conditions at the
 ends and the active limits are dense matrices in v. Controls are scaled by the square root of the quadrature weights: the

@@ -146,6 +146,7 @@ def check_sampling_times(t0, period, samples: int) -> None:
 
 
 def check_is_key(key) -> None:
+    """Checks that `key` is a JAX random key or None."""
     if key is None:
         return
     check_random_key("key", key)
@@ -177,7 +178,7 @@ def check_errors(sensors) -> None:
     check_finite("bias", sensors.bias)
     if sensors.resolution is not None:
         check_not_negative(
-            "resolution", sensors.resolution, "It is the distance of two values; 0: none."
+            "resolution", sensors.resolution, "It is the step to which values are rounded; 0: none."
         )
 
 

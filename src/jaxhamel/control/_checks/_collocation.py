@@ -47,7 +47,7 @@ def _is_whole(value, most: int) -> bool:
 
 
 def check_name(name, argument: str = "name") -> None:
-    """Checks that the name of a constraint, or its unit, is a word."""
+    """Checks that the name of a constraint, or its unit, is a string."""
     if not isinstance(name, str):
         raise TypeError(f"`{argument}` is {described(name)}; it must be a string, for messages.")
 
@@ -134,7 +134,8 @@ def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
     for side, bound in (("lower", lower), ("upper", upper)):
         if np.shape(bound) not in ((), shape):
             raise ValueError(
-                f"`{side}` of `{name}` has shape {np.shape(bound)}; its function gives {shape}. Give a number or as many."
+                f"`{side}` of `{name}` has shape {np.shape(bound)}; its function gives {shape}. Give one number, or an "
+                "array of this shape."
             )
 
 
@@ -183,6 +184,7 @@ def _check_within(name: str, found, lower, upper, place: str, verb: str) -> None
 
 
 def _written(numbers) -> str:
+    """Numbers for a message."""
     return inline(numbers) if numbers.ndim else f"{float(numbers):.6g}"
 
 

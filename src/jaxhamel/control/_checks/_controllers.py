@@ -118,11 +118,8 @@ def check_width(command, width: int) -> None:
 
 
 OF_LATE_LAWS = "start", "step", "held", "resumed"  # methods that a law with a deadline needs
-NO_UNKNOWNS = (
-    "FreeEndTime",
-    "FreeInitialState",
-    "DesignParameter",
-)  # constraints that a horizon cannot have
+# Constraints that make a number of the problem unknown; a receding horizon cannot have them.
+NO_UNKNOWNS = ("FreeEndTime", "FreeInitialState", "DesignParameter")
 
 
 def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any]) -> None:
@@ -193,7 +190,7 @@ def check_checkpoint(checkpoint: Any) -> Path | None:
 
 
 def check_losses_file(path: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
-    """Checks that the arrays of a checkpoint are of the same policy and optimiser."""
+    """Checks that a checkpoint fits policy and optimiser, whose arrays are `leaves`; returns its arrays by name."""
     try:
         with saved_arrays(path) as file:
             found = {name: file.read(name) for name in file.names}

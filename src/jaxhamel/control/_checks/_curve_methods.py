@@ -73,6 +73,7 @@ def check_least_squares(method) -> None:
 
 
 def _check_residual(method) -> None:
+    """Checks the settings that `jaxhamel.control.residual` takes."""
     _check_samples_per_interval(method.samples)
     check_positive("penalty", method.penalty, "Give a number larger than zero.")
     if not isinstance(method.options, dict):

@@ -28,7 +28,7 @@ def check_mechanism(mechanism) -> None:
 
 
 def check_gait_problem(problem) -> None:
-    """Checks that mechanism, curve, objective and group fit together."""
+    """Checks the settings of a gait problem, and that mechanism, curve, objective and group fit together."""
     check_mechanism(problem.mechanism)
     _check_gait_curve(problem.curve)
     if not callable(problem.objective):

@@ -44,7 +44,7 @@ def check_law_of_loop(law) -> None:
 
 
 def has_memory(law) -> bool:
-    """Whether a law hands a memory from one sample to the next."""
+    """Whether a law has a memory, which it passes from one sample to the next."""
     return not isinstance(law, type) and hasattr(law, "step") and hasattr(law, "start")
 
 
@@ -88,6 +88,7 @@ def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
 
 
 def _words(memory: Any) -> str:
+    """The dtypes and shapes of a memory, for a message."""
     return ", ".join(f"{x.dtype} {x.shape}" for x in jax.tree.leaves(memory)) or "no arrays"
 
 

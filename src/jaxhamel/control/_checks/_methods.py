@@ -37,7 +37,7 @@ def check_indirect(method) -> None:
 
 
 def check_no_control_at_end(problem) -> None:
-    """Checks that no condition is on the control or the first time, and no cost on the first time; Indirect takes none."""
+    """Checks that a problem has no condition on the control or at the first time, and no cost at the first time."""
     for term in problem.constraints:
         boundary = FreeInitialState | AbstractBoundaryConditions
         if isinstance(term, ControlAt | boundary) or term.at_end is False:
@@ -75,7 +75,7 @@ def check_continuation(problem, parameter, to, step, longest, points) -> None:
 
 
 def check_has_start(reason: str | None) -> None:
-    """Raises `ValueError` if there is no extremal to start from; `reason`: why, None if there is one."""
+    """Raises `ValueError` if there is no extremal to start from; `reason`: why there is none, or None if there is one."""
     if reason is not None:
         raise ValueError(f"a continuation needs an extremal to start from: {reason}.")
 

@@ -186,7 +186,7 @@ def check_some_given(term, names: tuple[str, str]) -> None:
 
 
 def check_weight(weight) -> None:
-    """A cost weight must not be negative: residuals use its square root."""
+    """Checks that the weight of a cost is not negative: residuals use its square root."""
     check_not_negative("weight", weight, "To push something away, give a `Running` cost.")
 
 

@@ -1,5 +1,5 @@
-"""Checks of the parts of a problem that users give: functions (how they are called, the shape of their results), free
-initial states, conditions that relate both ends, phases.
+"""Checks of the parts of a problem: users' functions (arguments, and shapes of results), free initial states, conditions
+that relate both ends, phases.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,13 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel.control._checks._collocation import check_has_value_only
 
-WAYS = {
-    1: "(t)",
-    2: "(q, u)",
-    4: "(t, q, u, control)",
-}  # the arguments by their number, for messages
+# How a function with this number of arguments is called, for messages.
+ARGUMENTS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
 
 
-def check_rows(name: str, function: Callable[..., Any], *at: Any, way: str = "") -> None:
-    """Checks that a function gives a real vector `(r,)` or one number; `way`: how it is called, for messages."""
-    found = _floating(name, function, at, way)
+def check_rows(name: str, function: Callable[..., Any], *at: Any, arguments: str = "") -> None:
+    """Checks that a function gives a real vector `(r,)` or one number; `arguments`: their names, for messages."""
+    found = _floating(name, function, at, arguments)
     if len(found.shape) > 1:
         raise ValueError(
             f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...]), or one number."
@@ -43,15 +40,17 @@ def check_scalar(name: str, function: Callable[..., Any], *at: Any) -> None:
         raise ValueError(f"{name} gives an array of shape {found.shape}; it must be one number.")
 
 
-def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...], way: str = "") -> Any:
+def _floating(
+    name: str, function: Callable[..., Any], at: tuple[Any, ...], arguments: str = ""
+) -> Any:
     """Checks that a function can be called and gives a floating-point array; returns the array's shape and dtype."""
-    way = way or WAYS[len(at)]
+    arguments = arguments or ARGUMENTS[len(at)]
     if not callable_with(function, len(at)):
-        raise TypeError(f"{name} cannot be called as {way}; write it as a function of these.")
+        raise TypeError(f"{name} cannot be called as {arguments}; write it as a function of these.")
     found = called(name, function, *at)
     if not isinstance(found, jax.ShapeDtypeStruct):
         raise TypeError(
-            f"{name} gives {type_of(found)}; it must be called as {way} and return one array."
+            f"{name} gives {type_of(found)}; it must be called as {arguments} and return one array."
         )
     if not np.issubdtype(found.dtype, np.floating):
         raise TypeError(f"{name} gives {found.dtype}; it must return real floating-point numbers.")
@@ -138,8 +137,8 @@ def check_link(k: int, link, before, after) -> None:
     """Checks that a link is a function of the states before and after it or, if it is None, that their shapes are equal."""
     if link is not None:
         check_callable(f"links[{k}]", link, "(q, u, q_next, u_next) -> (r,)")
-        way = "(q, u, q_next, u_next)"
-        check_rows(f"`links[{k}]`", link, *before, *after, way=way)
+        names = "(q, u, q_next, u_next)"
+        check_rows(f"`links[{k}]`", link, *before, *after, arguments=names)
         return
     shapes = [jax.tree.map(np.shape, x) for x in (before, after)]
     if shapes[0] != shapes[1]:

@@ -105,7 +105,7 @@ def check_cost(name: str, cost, size: int, positive: bool) -> None:
 
 
 def check_gains(gains, steps) -> None:
-    """Checks that gains are finite: RK4 of the Riccati equation is unstable where a step is long for the closed loop."""
+    """Checks that gains are finite: RK4 of the Riccati equation is unstable if its steps are long for the closed loop."""
     array = concrete(gains)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
@@ -116,7 +116,7 @@ def check_gains(gains, steps) -> None:
 
 
 def check_result(result) -> None:
-    """Checks that the motion of a search's result reaches the end."""
+    """Checks that `result` is one of `solve`, and that its motion reaches the end."""
     if not hasattr(result, "trajectory") or not hasattr(result, "problem"):
         raise TypeError(
             f"`result` is {type_of(result)}; it must be the result of jaxhamel.control.solve. For any other motion give its "

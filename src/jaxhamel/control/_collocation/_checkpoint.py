@@ -16,7 +16,7 @@ SHARES, COST_UNIT = "shares", "cost_unit"
 
 
 class SearchPoint(NamedTuple):
-    """The part of a search's state that is saved: the iterate, its multipliers and the barrier parameter μ."""
+    """The saved part of a search's state: the iterate, its multipliers and the barrier parameter μ."""
 
     w: CollocationPoint
     duals: Duals
@@ -24,12 +24,12 @@ class SearchPoint(NamedTuple):
 
     @classmethod
     def of(cls, state: SearchState) -> "SearchPoint":
-        """The iterate and multipliers of a state of the search."""
+        """The part of `state` that is saved."""
         return cls(state.w, state.duals, state.mu)
 
 
 def to_arrays(transcription: Transcription, state: SearchState) -> dict[str, np.ndarray]:
-    """Converts mesh, cost unit, the iterate and its multipliers to named arrays, which can be saved in a file."""
+    """Converts the mesh, the cost unit, the iterate and its multipliers to named arrays, which can be saved in a file."""
     leaves = jax.tree_util.tree_leaves_with_path(SearchPoint.of(state))
     named = {jax.tree_util.keystr(path): np.asarray(x) for path, x in leaves}
     own = {SHARES: transcription.shares, COST_UNIT: transcription.cost_unit}
@@ -61,8 +61,8 @@ def from_arrays(
     **Arguments:** `state`: any state of a search on the same problem and mesh. The restored one has its initial state
     (q0, u0), except for free coordinates.
 
-    **Returns:** None if an array is missing, has another shape, or is not finite; or if a configuration is not one of the
-    system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
+    **Returns:** the state. None if an array is missing, has another shape, or is not finite; or if a configuration is not in
+    the system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(SearchPoint.of(state))
     found = []
@@ -86,7 +86,7 @@ def _is_finite_array(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
 
 
 def _holds(transcription: Transcription, point: SearchPoint, like: SearchState) -> bool:
-    """Whether saved values are valid: configurations of the space, slacks and parameters within bounds, multipliers ≥ 0."""
+    """Whether saved values are valid: configurations in the space, slacks and parameters within bounds, multipliers ≥ 0."""
     w, duals = point.w, point.duals
     normal = jax.vmap(transcription.system.space.normalise)(w.q)
     off = [

@@ -28,7 +28,8 @@ class Collocation(eqx.Module):
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
       other; None: those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
-    - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
+    - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-4 in single
+      precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
       the search, the result is the guess.
     - `barrier`: the barrier parameter μ of the first iteration, used if there are limits.
@@ -58,7 +59,7 @@ class Collocation(eqx.Module):
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem.
 
-        **Arguments:** `problem`; `progress`: called with a `Progress` about every fifth of a second.
+        **Arguments:** `problem`; `progress`: called with a `Progress` about five times a second.
 
         **Returns:** a `Result` with `costates` and `certificate`. **Raises:** `TypeError` under jit, vmap or grad, and for a
         system whose control prescribes motion.
@@ -75,8 +76,8 @@ class Collocation(eqx.Module):
     ) -> Result:
         """Solves one problem from many starts at once, each from the motion under its own control.
 
-        **Arguments:** `starts`: free parameters of the problem's curve, one row for each start; `problem`, `progress`
-        as for `run`, with reports on the best start, once it is known.
+        **Arguments:** `starts`: free parameters of the problem's curve, one row for each start; `problem`, `progress`: as
+        for `run`. Progress is reported only while the search continues from the best start.
 
         **Returns:** the best `Result`; its certificate has the table of distinct optima in `optima`.
         """

@@ -47,10 +47,10 @@ from jaxhamel.control._collocation._start import (
     shares_of,
     transcribe,
 )
-from jaxhamel.control._collocation._tightening import again, tightened
+from jaxhamel.control._collocation._tightening import resumed_in_bounds, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
-from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
+from jaxhamel.control._interior_point._state import SearchState, first_state
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes, Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 from jaxhamel.control._problem._problem import ControlProblem
@@ -69,9 +69,9 @@ SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 class CollocationSearch(AbstractSearch):
     """The search of `Collocation`, with several iterations in one call.
 
-    A search with limits that makes short steps only starts anew, on a coarse mesh if its own is fine. A search that comes no
-    nearer to feasible points continues with the elastic problem; if the solution of this problem is feasible, the search
-    continues from it with the problem itself.
+    A search with limits whose steps are all short starts anew, on a coarse mesh if its own mesh is fine. A search that does
+    not come closer to feasible points continues with the elastic problem; if the solution of this problem is feasible, the
+    search continues from it with the problem itself.
     """
 
     def __init__(
@@ -80,7 +80,10 @@ class CollocationSearch(AbstractSearch):
         problem: ControlProblem,
         saved: Mapping[str, np.ndarray] | None = None,
     ):
-        """**Arguments:** `saved`: arrays of `to_arrays` from which the search continues; None: it starts from the guess."""
+        """Sets up the search.
+
+        **Arguments:** `saved`: arrays of `to_arrays` from which the search continues; None: it starts from the guess.
+        """
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
         dtype = problem.u0.dtype
@@ -96,7 +99,7 @@ class CollocationSearch(AbstractSearch):
             self.transcription, problem.ts, guessed(problem), problem.curve,
             (problem.q0, problem.u0), problem.ts[-1],
         )  # fmt: skip
-        begin = start(self.transcription, w, self.barrier)
+        begin = first_state(self.transcription, w, self.barrier)
         unit = first_unit(self.transcription, w) if saved is None else unit_of(saved)
         self.transcription = in_unit(self.transcription, unit)
         self.scaling = Scaling()
@@ -110,7 +113,7 @@ class CollocationSearch(AbstractSearch):
         may_align = method.intervals is not None or method.error is not None
         self.refinement = Refinement(problem, method.error, may_align)
         self.may_start_anew = saved is None and bool(self.transcription.limits)
-        # the method's mesh, and the state of the search on it, while the search is on a coarse mesh
+        # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
         self.moving = MovingNodes()
         self.elastic: Elastic | None = None
@@ -138,7 +141,7 @@ class CollocationSearch(AbstractSearch):
         began = time.monotonic()
         given = self._searched(), self.state, self.tolerance, jnp.asarray(many)
         with compiled_before(self.began + self.seconds):
-            self.state, self.parts, rows, count = advance(*given)
+            self.state, self.parts, rows, count = more_iterations(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
         if len(self.rows) > self.since:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
@@ -174,7 +177,7 @@ class CollocationSearch(AbstractSearch):
         elif self.elastic is not None and bool(self.state.done) and self._feasible():
             w = original(self.transcription, self.state.w)
             self.elastic = None
-            self._go_on(start(self.transcription, w, self.barrier))
+            self._go_on(first_state(self.transcription, w, self.barrier))
 
     def _go_on(self, state: SearchState) -> None:
         """Continues the search from `state` with another compiled program."""
@@ -184,11 +187,11 @@ class CollocationSearch(AbstractSearch):
     def _begin_elastic(self) -> None:
         self.before_elastic = self.state
         self.elastic, w = elastic_start(self.transcription, self.state.w)
-        self._go_on(start(self.elastic, w, self.barrier))
+        self._go_on(first_state(self.elastic, w, self.barrier))
         self.restorations += 1
 
     def _starts_anew(self) -> bool:
-        """Starts the search anew if it makes short steps only; returns whether it does."""
+        """Starts the search anew if all its latest steps were short; returns whether it does."""
         rows, tolerance = self.rows[self.since :], float(self.tolerance)
         if not self.may_start_anew or self.elastic is not None or not creeps(rows, tolerance):
             return False
@@ -233,7 +236,7 @@ class CollocationSearch(AbstractSearch):
             moved = moved_by_own_control(self.transcription, self.problem, w)
             w = moved if np.all(np.isfinite(moved.X)) else w
         self.bends, self.elastic, self.restorations = self.bends + 1, None, 0
-        self._go_on(start(self.transcription, w, self.barrier))
+        self._go_on(first_state(self.transcription, w, self.barrier))
         return True
 
     def _tightens(self) -> bool:
@@ -245,7 +248,7 @@ class CollocationSearch(AbstractSearch):
         tight = tightened(self.transcription, self.tight, self.state, least, wide)
         if tight is None:
             return False
-        self.tight, self.state = tight, again(tight, self.state)
+        self.tight, self.state = tight, resumed_in_bounds(tight, self.state)
         self.rounds, self.moving.found = self.rounds + 1, None
         return True
 
@@ -285,7 +288,7 @@ class CollocationSearch(AbstractSearch):
         self.tight = self.transcription
 
     def _refines(self) -> bool:
-        """Continues with a refined mesh if the error between the nodes asks for it; returns whether it does."""
+        """Continues on a refined mesh if the error between the nodes is too large; returns whether it does."""
         if not self._is_solved():
             return False
         return self._takes_mesh(self.refinement.refined(self.transcription, self.state))
@@ -301,14 +304,15 @@ class CollocationSearch(AbstractSearch):
         return True
 
     def _changes_unit(self) -> bool:
-        """Goes on in a smaller unit of the cost if the solution asks for it; returns whether it does."""
+        """Continues in a smaller unit of the cost if the solution's cost is small in this one; returns whether it does."""
         if not self._is_solved():
             return False
         found = Solution(self.transcription, self.tight, self.state)
         return self._takes(self.scaling.changed(found, len(self.rows)))
 
     def _gives_up_unit(self) -> bool:
-        """Returns to the solution in the unit before if there is none in the smaller one; returns whether it does."""
+        """Goes back to the solution in the previous cost unit if the search finds none in the smaller unit; returns whether
+        it does."""
         return self._takes(self.scaling.given_up(self.state, len(self.rows)))
 
     def _takes(self, found: Solution | None) -> bool:
@@ -334,7 +338,7 @@ class CollocationSearch(AbstractSearch):
         return own and bool(self.state.done)
 
     def _hopeless(self) -> bool:
-        """Whether the iterate is far from feasible, and the search stuck or too slow in the last iterations."""
+        """Whether the iterate is far from feasible and the search is stuck or, in its latest iterations, too slow."""
         rows = self.rows[self.since :]
         if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
             return False
@@ -343,7 +347,7 @@ class CollocationSearch(AbstractSearch):
         slow = (
             len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
         )
-        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # such steps lower the cost
+        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]
         costs = [row["cost"] for row in rows[-SLOW_ITERATIONS:]]
         stays = max(costs) - min(costs) <= 1e-6 * (
             self.cost_unit + abs(costs[-1])
@@ -352,6 +356,7 @@ class CollocationSearch(AbstractSearch):
         return far and (slow or int(self.state.stuck) >= STUCK)
 
     def _feasible(self) -> bool:
+        """Whether the elastic problem's iterate violates no constraint."""
         violations = least_violations(cast(Elastic, self.elastic), self.state.w)
         return max(float(np.max(x, initial=0.0)) for x in violations) < negligible_violation(
             self.state.w

@@ -1,9 +1,9 @@
-"""The unit of a search's cost: the search divides all costs by it, so that they are neither small nor large beside 1.
+"""The unit of a search's cost: the search divides all costs by it, so that they are of the order of 1.
 
-The tolerances of the search and its last barrier parameter are numbers near zero, which a small cost would not exceed. The
-first unit is found from the costs of the guess. Where the cost of the solution is small in this unit, or the barrier of the
-limits raises it by too much, the search goes on from the solution in a smaller unit. All units are powers of two, so that
-dividing by them causes no rounding.
+The search has absolute tolerances and a last barrier parameter, beside which a small cost would vanish. The first unit
+comes from the costs of the guess. If the cost of the solution is small in this unit, or the barrier of the limits raises it
+by too much, the search continues from the solution in a smaller unit. All units are powers of two, so that dividing by them
+causes no rounding.
 """
 
 from typing import NamedTuple
@@ -21,16 +21,21 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
-LEAST, LARGEST = 0.1, 1e6  # costs of the guess that are not scaled
-SMALL = 1e-2  # a cost of the solution below this, in its unit, is scaled again
-LARGEST_SHARE = 1e-8  # of the barrier in the cost of the solution; in single precision 1e-3
+LEAST, LARGEST = 0.1, 1e6  # if the cost of the guess lies between these, the unit is 1
+SMALL = 1e-2  # a solution's cost below this, in its unit, leads to a smaller unit
+LARGEST_SHARE = (
+    1e-8  # the largest share of the barrier in a solution's cost; in single precision it is 1e-3
+)
 LEAST_FACTOR = 2.0**-40  # the least ratio of a unit to the one before
 CHANGES = 2  # the largest number of changes of the unit at solutions
-PATIENCE = 30  # iterations after a change; a search that needs more returns to the unit before
+PATIENCE = 30  # after this many iterations in a new unit without a solution, the search goes back to the unit before
 
 
 class Solution(NamedTuple):
-    """The solution in one unit: the transcription with its own bounds, the one of the search, and the state."""
+    """A solution in one unit of the cost.
+
+    `transcription`: with the problem's bounds; `tight`: with the bounds of the search; `state`: the state of the search.
+    """
 
     transcription: Transcription
     tight: Transcription
@@ -49,7 +54,8 @@ class Scaling:
         )
 
     def changed(self, found: Solution, iteration: int) -> Solution | None:
-        """The solution in a smaller unit, from which the search goes on; None if its unit is good, or was changed often."""
+        """The solution in a smaller unit, from which the search continues; None if its unit is small enough or the unit has
+        been changed `CHANGES` times."""
         factor = smaller_by(found.tight, found.state)
         if factor == 1.0 or self.changes >= CHANGES:
             self.before = None
@@ -63,7 +69,7 @@ class Scaling:
         )
 
     def given_up(self, state: SearchState, iteration: int) -> Solution | None:
-        """The solution in the unit before, if the search comes to no end in the smaller one; otherwise None."""
+        """The solution in the previous unit if the search is stuck or takes too long in the smaller one; otherwise None."""
         ends = int(state.stuck) >= STUCK or iteration - self.since >= PATIENCE
         if self.before is None or bool(state.done) or not ends:
             return None
@@ -73,7 +79,7 @@ class Scaling:
 
 
 def first_unit(transcription: Transcription, w: CollocationPoint) -> float:
-    """The unit for a search from the guess `w`: 1 if the cost is of moderate size there or with bent controls."""
+    """The unit for a search from the guess `w`: 1 if the larger cost of `w` and `bent(w)` is of moderate size."""
     costs = [float(evaluated(transcription, x)[0]) for x in (w, bent(transcription, w))]
     size = max((abs(x) for x in costs if np.isfinite(x)), default=1.0)
     return 1.0 if size == 0 or LEAST <= size <= LARGEST else _power_of_two(size)
@@ -101,6 +107,6 @@ def in_unit(transcription: Transcription, factor: float) -> Transcription:
 
 @compiled_with(QUICK)
 def magnified(state: SearchState, by: jax.Array) -> SearchState:
-    """The state from which the search goes on if its cost is `by` times as large: so are its multipliers and μ."""
+    """The state from which the search continues with cost, multipliers and μ all `by` times as large."""
     duals = jax.tree.map(lambda x: by * x, state.duals)
     return resumed(state._replace(duals=duals, mu=by * state.mu, cost=by * state.cost))

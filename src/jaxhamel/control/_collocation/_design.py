@@ -1,4 +1,4 @@
-"""Design parameters: numbers of the system that are unknowns of the search, beside its control."""
+"""Design parameters: numbers of the system that the search finds together with the control."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,16 +18,17 @@ from jaxhamel.systems._parameters import parameter
 
 
 class DesignParameter(AbstractConstraint):
-    """A parameter of the system is an unknown, lower ≤ where(system) ≤ upper.
+    """Makes a parameter of the system an unknown of the problem, lower ≤ where(system) ≤ upper.
 
     **Arguments:**
 
-    - `where`: system → one array of it, as for `equinox.tree_at`: `lambda system: system.mass`, or of a
-      `MovingParts`, `lambda driven: driven.system.rails.radius`. The search starts at the value in the problem's system.
-    - `lower`, `upper`: numbers, or of the shape of the array, in its unit; infinite: no limit.
+    - `where`: a function that selects one array of the system, as for `equinox.tree_at`: `lambda system: system.mass` or,
+      for a `MovingParts`, `lambda driven: driven.system.rails.radius`. The search starts at the value in the problem's
+      system.
+    - `lower`, `upper`: numbers, or arrays of the selected array's shape, in its unit; infinite: no limit.
     - `name`: for messages; default: `"design parameter"`.
 
-    The initial state stays as it is given. `result.problem.system` has the values that were found.
+    The initial state does not change with the parameter. `result.problem.system` has the values that were found.
     `control.Collocation` solves such problems; other methods refuse them.
     """
 

@@ -4,8 +4,8 @@ Each condition at the ends may be violated by e⁺ − e⁻, each path limit by 
 
     min  Σ (e⁺ + e⁻) + Σ ε + 1e-4 J ,    e⁺, e⁻, ε ≥ 0 .
 
-If the violations are zero, the motion is feasible, and the search continues from it. Otherwise those above zero show which
-constraints cannot be met together, and by how much, at least, they are violated (in their own units).
+If all violations are zero, the motion is feasible, and the search continues from it. Otherwise the violations above zero
+show which constraints cannot be met together; their sum, each in its own unit, is the least that was found.
 """
 
 from typing import Any
@@ -71,7 +71,7 @@ class Elastic(Transcription):
 
 @compiled_with(QUICK)
 def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[Elastic, Any]:
-    """The elastic problem, and an iterate strictly within its bounds, made of the problem's iterate `w`."""
+    """The elastic problem, and an iterate strictly within its bounds, made from the problem's iterate `w`."""
     residuals = evaluate(transcription, w)[1]
     y = jnp.concatenate([w.x[-1], w.c[-1].ravel(), w.p])
     n_last = transcription.last(w, y)[0].shape[0]
@@ -120,10 +120,10 @@ def original(transcription: Transcription, w: CollocationPoint) -> CollocationPo
 def inside(
     transcription: Transcription, value: Float[Array, "N M r"], margin: float = 0.01
 ) -> Float[Array, "N M r"]:
-    """The values of the limits, where necessary moved into their bounds.
+    """The values of the limits, moved inside their bounds where they are outside or too close.
 
-    The distance from a bound b is then at least `margin` · max(1, |b|), or, if that is less, a hundredth of the distance
-    between the lower and the upper bound.
+    The distance from a bound b is then at least `margin` · max(1, |b|) or a hundredth of the distance between the lower and
+    the upper bound, whichever is less.
     """
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)

@@ -1,7 +1,7 @@
 """Integrates the motion under a control anew from each node of a mesh.
 
-In open loop an unstable motion departs from its plan by rounding errors alone: they grow like exp(λ T). A state that is
-integrated from the node before it has the error of one interval only.
+In open loop, rounding errors alone make an unstable motion depart from its plan: they grow like exp(λ T). A state
+integrated from the node before it has only the error of one interval.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-STEPS = 4  # steps of an eighth-order method, from a node to any time in its interval
+STEPS = 4  # number of steps of an eighth-order method, from a node to a time in its interval
 States = tuple[Configuration, Float[Array, "T k"]]
 
 
@@ -59,8 +59,8 @@ def replayed(
 ) -> tuple[Trajectory, float]:
     """(the motion under a control, the departure of its open loop from the nodes).
 
-    The motion is that in open loop or, if this departs but the motion in each interval does not, from node to node. `gap`:
-    the largest distance between a node and the motion integrated from the node before it.
+    The motion is the one in open loop or, if this departs although `gap` is small, the motion integrated anew from each
+    node. `gap`: the largest distance between a node and the motion integrated from the node before it.
     """
     trajectory = replay(problem, control, report_times(nodes))
     departs = departure(problem.system, states, trajectory)
@@ -83,7 +83,7 @@ def _distances(system: System, states: States, found: States) -> Float[Array, "N
 
 
 def moved_from_nodes(trajectory: Trajectory, nodes: Array, states: States) -> Trajectory:
-    """The trajectory with its states integrated from node to node."""
+    """The trajectory with its states integrated anew from each node."""
     ts, system, control = trajectory.ts, trajectory.system, trajectory.control
     q, u = from_nodes(system, nodes, states, control, ts)
     q_end, u_end = along((q, u), -1)

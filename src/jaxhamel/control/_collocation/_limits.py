@@ -1,4 +1,4 @@
-"""Limits along the path and a free end time: constraints of problems that `Collocation` solves."""
+"""Two constraints that only `Collocation` takes: limits along the path, and a free end time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,16 +23,17 @@ from jaxhamel.systems._parameters import parameter
 
 
 class PathLimit(AbstractConstraint):
-    """lower ≤ function(t, q, u, control) ≤ upper at all times.
+    """The limit lower ≤ function(t, q, u, control) ≤ upper at all times.
 
     **Arguments:**
 
     - `function`: (t, q, u, control) → `(r,)` or one number; `control` is the callable, `control(t)` its value.
     - `lower`, `upper`: scalars or `(r,)`, in the unit of the function; infinite: no limit; equal: an equation along the
       path.
-    - `name`: for messages, figures and the certificate; default: the function's name. `unit`: its unit, likewise.
-    - `outline`: t → the points `(P, 2)` or `(P, 3)` [m] of a line that reports draw, such as the edge of an obstacle, at
-      rest or moving; None: nothing is drawn. Points in the plane lie on the ground.
+    - `name`, `unit`: the limit's name and unit in messages, figures and the certificate; default: the function's name, no
+      unit.
+    - `outline`: a function t → `(P, 2)` or `(P, 3)` [m], the points of a line that reports draw, such as the edge of an
+      obstacle; None: nothing is drawn. Points with two coordinates lie on the ground.
 
     `control.Collocation` solves problems with path limits; other methods refuse them.
     """
@@ -76,7 +77,7 @@ class PathLimit(AbstractConstraint):
 
 
 class FreeEndTime(AbstractConstraint):
-    """The last time is an unknown, lower ≤ t_N ≤ upper [s]; the other times of the mesh keep their shares of the duration.
+    """Makes the last time an unknown, lower ≤ t_N ≤ upper [s]; other times of the mesh keep their shares of the duration.
 
     The search starts from the problem's last time. `control.Collocation` solves such problems; other methods refuse them.
     """

@@ -1,9 +1,9 @@
 """New starts of a search: on a coarse mesh, with slacks far inside of their bounds, if it makes short steps only; and on the
 motion under given controls.
 
-Where a guess violates limits, Newton's steps on a fine mesh are cut to a thousandth of their length, since the slacks begin
-close to their bounds. On a coarse mesh an iteration takes a fraction of the time, and there are fewer minima to end in; its
-solution is the start on the fine mesh (docs/performance.md#new-starts-of-a-search).
+If a guess violates limits, the slacks begin close to their bounds, and Newton's steps on a fine mesh are cut to a
+thousandth of their length. On a coarse mesh an iteration takes a fraction of the time, and there are fewer minima in which
+the search may end; its solution is the start on the fine mesh (docs/performance.md#new-starts-of-a-search).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import evaluate
-from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._interior_point._state import SearchState, first_state
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -28,7 +28,8 @@ COARSE = 14  # intervals of the coarse mesh; a mesh with less than twice as many
 MARGIN = 1.0  # least distance of a slack from a one-sided bound at the new start
 STEPS_OF_MOTION = 4  # steps of the classical Runge–Kutta method per interval
 PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
-SHORT, MANY_SHORT = 0.2, 8  # steps below this length, in a row, after which a search starts anew
+# a search starts anew after MANY_SHORT successive steps shorter than SHORT
+SHORT, MANY_SHORT = 0.2, 8
 
 
 def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
@@ -48,21 +49,22 @@ def coarser(problem: ControlProblem, transcription: Transcription) -> Transcript
 
 
 def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:
-    """The state on the problem's guess, with slacks at least `MARGIN` inside of one-sided bounds.
+    """The state at the problem's guess, with slacks at least `MARGIN` inside one-sided bounds.
 
-    Multipliers are not estimated before the first step: at a guess that violates limits by far, the estimate would not fit
-    the motions that meet the limits.
+    Multipliers are not estimated before the first step: if the guess violates limits by much, such an estimate does not fit
+    motions within the limits.
     """
     begin: Any = (problem.q0, problem.u0)
     w = first_iterate(
         transcription, problem.ts, guessed(problem), problem.curve, begin, problem.ts[-1]
     )
-    state = start(transcription, _far_inside(transcription, w), barrier)
+    state = first_state(transcription, _far_inside(transcription, w), barrier)
     return state._replace(estimates=jnp.asarray(False))
 
 
 @compiled_with(QUICK)
 def _far_inside(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
+    """The iterate with slacks at least `MARGIN` inside one-sided bounds."""
     value = evaluate(transcription, w)[1].limits + w.slack
     return w._replace(slack=inside(transcription, value, MARGIN))
 

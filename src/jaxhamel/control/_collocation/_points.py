@@ -1,4 +1,4 @@
-"""Collocation points on [0, 1], the matrices of the polynomials through them, and the control, one such polynomial on
+"""Collocation points on [0, 1], the matrices of the polynomials through them, and controls that are such a polynomial on
 each interval.
 
 A polynomial of degree s through its start X_0 and its values X_j at the points τ_j has, with the Lagrange basis ℓ_k of
@@ -23,9 +23,9 @@ Numbers = tuple[float, ...]
 
 
 class PointRule(NamedTuple):
-    """Points and weights, as plain numbers, so that a rule is part of a compiled program.
+    """Points and weights as Python numbers, which are constants of a compiled program.
 
-    - `points`: τ, `(s,)`; `weights`: of the quadrature on them, `(s,)`.
+    - `points`: τ, `(s,)`; `weights`: the quadrature weights of these points, `(s,)`.
     - `derivative`: ℓ_k′(τ_j), `(s, s+1)`; `end`: ℓ_k(1), `(s+1,)`.
     """
 
@@ -75,7 +75,7 @@ def lagrange(
 def slopes_at(
     nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, "m k"]:
-    """The slopes ℓ_k′ at the places `at`, by interpolation between the nodes, which is exact."""
+    """The slopes ℓ_k′ at the places `at`, interpolated from those at the nodes, which is exact for polynomials."""
     return lagrange(nodes, at) @ _slopes_at_nodes(nodes)
 
 
@@ -94,8 +94,8 @@ class PiecewisePolynomial(AbstractCurve):
 
         c(t) = Σ_j ℓ_j(τ) c_ij ,    τ = (t − t_i) / (t_{i+1} − t_i) ,
 
-    ℓ_j being the Lagrange basis of the collocation points τ_1 … τ_s. It may jump at the times t_i, where it has the value
-    of the interval that begins. Before the first and after the last time it is constant.
+    with the Lagrange basis ℓ_j of the collocation points τ_1 … τ_s. It may jump at the times t_i, where it has the value
+    of the interval that begins there. Before the first and after the last time it is constant.
 
     - `ts`: t_i, `(N+1,)` [s]; `values`: c_ij, `(N, s, m)`, in the unit of the control; `points`: τ_j in [0, 1].
     """
@@ -130,7 +130,7 @@ def basis_at(points: tuple[float, ...], share: Scalar) -> Float[Array, " s"]:
 
 
 class OneInterval(eqx.Module):
-    """The polynomial of one interval as a control, for conditions at the first and the last time."""
+    """The control on one interval, continued as the same polynomial; for conditions at the first and the last time."""
 
     start: Scalar
     length: Scalar

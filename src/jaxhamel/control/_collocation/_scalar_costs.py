@@ -1,4 +1,4 @@
-"""Costs that are no squares: any smooth function under the integral or at the end."""
+"""Costs that are no sums of squares: any smooth function under the integral, at the first or at the last time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from jaxhamel.systems._parameters import parameter
 
 
 class AbstractScalarCost(AbstractCost):
-    """A cost that is a number instead of half the square of a residual; for `Collocation` only."""
+    """A cost given by its value instead of a residual. Only `Collocation` takes such costs."""
 
     function: eqx.AbstractVar[Callable[..., Any]]
     weight: eqx.AbstractVar[Any]
@@ -37,10 +37,10 @@ class AbstractScalarCost(AbstractCost):
 
 
 class RunningCost(AbstractScalarCost):
-    """w ∫ function(t, q, u, control) dt of any smooth function, `control` being the callable: fuel, for instance.
+    """The cost w ∫ function(t, q, u, control) dt of any smooth function, for instance the fuel used.
 
-    **Arguments:** `function`: to a number, or `(1,)`; `weight`: w, not negative. `control.Collocation` solves problems with
-    such costs; other methods refuse them.
+    **Arguments:** `function`: (t, q, u, control) → a number, or `(1,)`, where `control` is the callable; `weight`: w, not
+    negative. `control.Collocation` solves problems with such costs; other methods refuse them.
     """
 
     function: Callable[..., Any]
@@ -48,9 +48,9 @@ class RunningCost(AbstractScalarCost):
 
 
 class FinalCost(AbstractScalarCost):
-    """w function(t, q, u, control) at the last time, for instance that time itself.
+    """The cost w · function(t, q, u, control) at the last time, for instance the last time itself.
 
-    **Arguments:** as `RunningCost`.
+    **Arguments:** those of `RunningCost`.
     """
 
     function: Callable[..., Any]
@@ -58,9 +58,9 @@ class FinalCost(AbstractScalarCost):
 
 
 class InitialCost(AbstractScalarCost):
-    """w function(t, q, u, control) at the first time: a prior or a price of an initial state that is free.
+    """The cost w · function(t, q, u, control) at the first time, such as a prior of a free initial state.
 
-    **Arguments:** as `RunningCost`.
+    **Arguments:** those of `RunningCost`.
     """
 
     function: Callable[..., Any]

@@ -84,7 +84,7 @@ def _parameter_bounds(
     designs: tuple[DesignParameter, ...],
     side: str,
 ) -> Float[Array, " p"]:
-    """The bounds on one `side`, "lower" or "upper", of end time, first node and design parameters."""
+    """The bounds of the parameters p on one `side`, "lower" or "upper": end time, first node, design parameters."""
     dtype = problem.u0.dtype
     ends = [jnp.asarray(getattr(x, side), dtype)[None] for x in free]
     for start in problem.constraints:
@@ -103,8 +103,7 @@ def first_node(problem: ControlProblem) -> Float[Array, " d"]:
 def guessed(problem: ControlProblem) -> Any:
     """The problem's guess, with the problem's initial state in place of the guess's first one.
 
-    A guess that is the initial state at all times is replaced by the geodesic to the state of `StateAtEnd`, if there is
-    one.
+    If the guess is the initial state at all times and there is a `StateAtEnd`, it is replaced by the geodesic to this state.
     """
     targets = _targets_of(problem)
     start = (problem.q0, problem.u0)
@@ -112,13 +111,13 @@ def guessed(problem: ControlProblem) -> Any:
         lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
     )
     if not targets or not all(jax.tree.leaves(same)):
-        return jax.tree.map(_beginning, problem.guess, start)
+        return jax.tree.map(_with_first_row, problem.guess, start)
 
     end = _target_state(problem, targets[0])
     return _states_on_geodesic(problem.system.space, problem.ts, start, end)
 
 
-def _beginning(xs: Array, x: Array) -> Array:
+def _with_first_row(xs: Array, x: Array) -> Array:
     """The rows `xs` with the first one replaced by `x`."""
     return jnp.asarray(np.concatenate([np.asarray(x, xs.dtype)[None], np.asarray(xs)[1:]]))
 
@@ -145,7 +144,7 @@ def _limit_bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tup
 
 
 def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
-    """The shape of a limit's function; also checks that the limit's bounds have it and that the initial state is within."""
+    """The shape of a limit's function. Checks that the limit's bounds fit it, and that the initial state is within them."""
 
     def at_first(system, ts, q, u, curve):
         return limit.residual(system, ts[0], q, u, Constant(curve(ts[0])))
@@ -193,7 +192,7 @@ def _target_state(problem: ControlProblem, target: StateAtEnd) -> tuple[Any, Any
 def interpolated(
     space: AbstractSpace, ts: Float[Array, " n"], guess: Any
 ) -> Callable[[Scalar], tuple[Configuration, Array]]:
-    """Share of the whole time ↦ (q, u) of a guess at the times `ts`, along geodesics between them."""
+    """The guess as a function of the share of the whole time, ↦ (q, u), along geodesics between its states at `ts`."""
     given = (ts - ts[0]) / (ts[-1] - ts[0])
 
     def state(share):
@@ -245,7 +244,10 @@ def first_iterate(
 
 
 def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """Adds a sine wave to each control, with another phase for each, as large as the largest control (1 if all are 0)."""
+    """The iterate with a sine wave added to each control, each with another phase.
+
+    Its amplitude is the largest control, or 1 if all controls are 0.
+    """
     size = jnp.max(jnp.abs(w.c), initial=0.0)
     lengths = jnp.diff(transcription.shares)[:, None]
     shares = (
@@ -260,7 +262,7 @@ def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
 def _first_parameters(
     transcription: Transcription, x: Float[Array, " d"], end: Scalar
 ) -> Float[Array, " p"]:
-    """The first values of free end time, free coordinates `x` and design parameters, moved inside of their bounds."""
+    """The first values of the parameters p (end time, free coordinates of `x`, designs), moved inside their bounds."""
     lower, upper = transcription.p_lower, transcription.p_upper
     parts = [end[None]] if transcription.free_time else []
     parts.append(x[np.asarray(transcription.free_start, int)])

@@ -1,5 +1,7 @@
-"""Tightens limits so that they hold between the collocation points too: in an interval in which a polynomial overshoots a
-bound, this bound moves inwards by a little more than the excess."""
+"""Tightens limits so that they hold between the collocation points too.
+
+If a polynomial overshoots a bound in an interval, this bound moves inwards there by a little more than the excess.
+"""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -32,8 +34,8 @@ def tightened(
     if max(float(np.max(x)) for x in over) <= least:
         return None
     over = [largest_nearby(x) for x in over] if neighbours else over
-    moved = _moved_inwards(original, current, [MORE * x[:, None] for x in over])
-    bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in moved)
+    tighter = _moved_inwards(original, current, [MORE * x[:, None] for x in over])
+    bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in tighter)
     return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
 
 
@@ -46,7 +48,7 @@ def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]
 def _moved_inwards(
     original: Transcription, current: Transcription, by
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The current bounds moved inwards, except where less than a tenth of their original distance would be left."""
+    """The current (lower, upper) bounds moved inwards, unless less than a tenth of their first distance would be left."""
     below, above = (np.asarray(x) for x in (original.lower, original.upper))
     lower, upper = (np.asarray(x) for x in (current.lower, current.upper))
     low, high = (np.asarray(x, lower.dtype) for x in by)
@@ -57,10 +59,10 @@ def _moved_inwards(
 
 
 @compiled_with(QUICK)
-def again(
+def resumed_in_bounds(
     transcription: Transcription, state: SearchState, least: float = BARRIER_AFTER_TIGHTENING
 ) -> SearchState:
-    """The state from which the search continues with changed bounds: slacks inside of them, and μ at least `least`."""
+    """The state from which the search continues with changed bounds: slacks are inside them, and μ is at least `least`."""
     mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)

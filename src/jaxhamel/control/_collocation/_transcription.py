@@ -63,7 +63,7 @@ class Interval(NamedTuple):
 
 
 class Transcription(eqx.Module):
-    """A problem on a mesh; all costs are divided by `cost_unit`.
+    """A problem on a mesh. All costs are divided by `cost_unit`.
 
     - `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
     - `moving`: numbers of nodes whose shares are unknowns; the nodes between these keep their proportions.
@@ -112,10 +112,10 @@ class Transcription(eqx.Module):
         """The duration t_N − t_0."""
         return p[0] - self.t0 if self.free_time else self.duration
 
-    def begun(
+    def initial_state(
         self, w: CollocationPoint, p: Float[Array, " p"]
     ) -> tuple[Configuration, Float[Array, " k"]]:
-        """(q, u) at the first time; p has the free coordinates of the first node."""
+        """(q, u) at the first time, with the free coordinates of the first node from p."""
         x, n = w.x[0], self.system.space.dim
         if self.free_start:
             x = x.at[np.asarray(self.free_start)].set(p[int(self.free_time) : self.n_own])
@@ -171,10 +171,10 @@ class Transcription(eqx.Module):
         """(q, u) at the nodes."""
         n, space = self.system.space.dim, self.system.space
 
-        def advance(q, xi):
+        def configuration(q, xi):
             return space.normalise(space.retract(q, xi))
 
-        return jax.vmap(advance)(w.q, w.x[:, :n]), w.x[:, n:]
+        return jax.vmap(configuration)(w.q, w.x[:, :n]), w.x[:, n:]
 
     def place(
         self, interval: Interval, share: Scalar, y: Float[Array, " y"]
@@ -198,7 +198,7 @@ class Transcription(eqx.Module):
     def stage_terms(
         self, interval: Interval, share: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Float[Array, " k"], Scalar, Scalar]:
-        """(h f, r, value, h) at a collocation point: residuals r and value of the running costs, undivided."""
+        """(h f, r, value, h) at a collocation point; the residuals r and the value of running costs are not scaled."""
         at, xi, h = self.place(interval, share, y)
         value = total(RunningCost, self.costs, *at) + jnp.zeros((), y.dtype)
         return h * self._rate(at, xi), running_residual(self.costs, *at), value, h
@@ -228,11 +228,11 @@ class Transcription(eqx.Module):
     def first(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r1"], Scalar]:
-        """The conditions and the cost, in its unit, at the first time, y = (c_0, p)."""
+        """(residuals of the conditions, cost / `cost_unit`) at the first time, for y = (c_0, p)."""
         c, p = self._controls(y)
         length = self.shares_at(p)[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
-        at = (self.designed(p), self.t0, *self.begun(w, p), control)
+        at = (self.designed(p), self.t0, *self.initial_state(w, p), control)
         value = total(InitialCost, self.costs, *at)
         cost = (value + jnp.zeros((), y.dtype)) / self.cost_unit
         return constraint_residual(self.constraints, False, *at), cost
@@ -240,7 +240,7 @@ class Transcription(eqx.Module):
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r2"], Scalar]:
-        """The conditions and the cost, in its unit, at the last time, y = (x_N, c_{N−1}, p)."""
+        """(residuals of the conditions, cost / `cost_unit`) at the last time, for y = (x_N, c_{N−1}, p)."""
         d = self.size
         c, p = self._controls(y[d:])
         n = self.system.space.dim
@@ -253,11 +253,12 @@ class Transcription(eqx.Module):
         r = final_residual(self.costs, *at)
         conditions = [constraint_residual(self.constraints, True, *at)]
         links = [x for x in self.constraints if isinstance(x, AbstractBoundaryConditions)]
-        conditions += [x.between(at[0], self.begun(w, p), (q, u)) for x in links]
+        conditions += [x.between(at[0], self.initial_state(w, p), (q, u)) for x in links]
         values = total(FinalCost, self.costs, *at)
         return jnp.concatenate(conditions), (0.5 * jnp.sum(r * r) + values) / self.cost_unit
 
     def _controls(self, y: Float[Array, " y"]) -> tuple[Float[Array, "s m"], Float[Array, " p"]]:
+        """Splits (c, p) into the controls of one interval and the parameters."""
         s, m = len(self.rule.points), self.n_controls
         return y[: s * m].reshape(s, m), y[s * m :]
 
@@ -272,7 +273,7 @@ def along(tree: Any, index: Any) -> Any:
 
 
 def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The same iterate with its nodes as bases, except for the first base.
+    """The same iterate in charts about its nodes, except for the first chart, which stays.
 
     The polynomial in a new chart differs from the one in the old chart by the error of the transcription.
     """

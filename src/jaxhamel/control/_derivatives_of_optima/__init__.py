@@ -1,1 +1,1 @@
-"""Derivatives of optima, and of their costs, by the numbers of the problem."""
+"""Derivatives of optimal solutions and optimal costs by the numbers of the problem."""

@@ -19,7 +19,7 @@ from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._problem._problem import ControlProblem
 
 SMALL = 1e-6  # a νᵀ ∂F/∂p below this share of the largest one counts as zero
-LEAST = 1e-3  # a ν below this, for a unit change of one multiplier, is rounding: the condition depends on no other
+LEAST = 1e-3  # a ν below this, for a unit change of a multiplier, is rounding: its condition is independent of the others
 UNIT, PENALTY = 1.0, 100.0  # curvature in place of that of the cost, and weight of the conditions
 
 
@@ -27,8 +27,8 @@ UNIT, PENALTY = 1.0, 100.0  # curvature in place of that of the cost, and weight
 def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Duals:
     """Multipliers ν with νᵀ ∂F/∂w = 0, one for each condition at the ends, along a leading axis.
 
-    ν is the derivative of the least-squares multipliers by the last multipliers of the conditions: least squares keep the
-    part of the last multipliers that the equations do not determine.
+    ν is the derivative of the least-squares multipliers by the previous multipliers of the conditions: least squares keep
+    the part of the previous multipliers that the equations do not determine.
     """
     parts = parts_of(transcription, w, duals)
     flat = Parts(*(x._replace(hessian=jnp.zeros_like(x.hessian)) for x in parts))
@@ -42,8 +42,8 @@ def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: D
 
     origin = after(duals.conditions)
     units = jnp.eye(duals.conditions.shape[0], dtype=w.X.dtype)
-    moved = jax.vmap(lambda unit: after(duals.conditions + unit))(units)
-    return jax.tree.map(lambda a, b: a - b[None], moved, origin)
+    changed = jax.vmap(lambda unit: after(duals.conditions + unit))(units)
+    return jax.tree.map(lambda a, b: a - b[None], changed, origin)
 
 
 @compiled_with(QUICK)

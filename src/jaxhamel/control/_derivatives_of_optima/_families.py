@@ -1,11 +1,11 @@
-"""Finds the numbers by which the optimal cost has no derivative, because its minimum is one of a family of minima.
+"""Finds the numbers by which the optimal cost has no derivative, because the minimum is one of a family of minima.
 
 All minima w of the family have the same cost, and J*(p) follows the minimum whose cost falls most with p (Danskin 1967):
 
     dJ*/dp⁺ = min_w ∂L/∂p ,    dJ*/dp⁻ = max_w ∂L/∂p .
 
-So J* has a derivative only by numbers for which ∂L/∂p is the same at all minima. Example: if a ball may go round its loop
-about any axis, J* has no derivative by the direction of the ball's displacement.
+So J* has a derivative by a number p only if ∂L/∂p is the same at all minima. Example: if a ball can make its loop in any
+direction, J* has no derivative by the direction of the ball's displacement.
 """
 
 from typing import Any
@@ -18,18 +18,18 @@ from jaxhamel.control._certificate._isolation import FLOOR, STEP
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._derivatives_of_optima._neighbour import barrier_parameter
 from jaxhamel.control._interior_point._derivatives import Duals
-from jaxhamel.control._interior_point._interior_point import LOGGED, advance
-from jaxhamel.control._interior_point._state import start
+from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
+from jaxhamel.control._interior_point._state import first_state
 
-TOLERANCE = 1e-9  # of the search for another minimum
-# ∂L/∂p at two minima counts as different from this relative difference on, times √ε: 1e-5, in single precision 0.2
+TOLERANCE = 1e-9  # tolerance of the search for another minimum
+# Two values of ∂L/∂p are different if their relative difference is above this times √ε: 1e-5, in single precision 0.2.
 DIFFERENT = 700.0
 
 
 def another_minimum(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> tuple[CollocationPoint, Duals] | None:
-    """Another minimum of the family, and its multipliers, by a search from perturbed controls; None if this search fails."""
+    """Another minimum of the family and its multipliers, found by a search from perturbed controls; None if it fails."""
     noise = np.random.default_rng(0).normal(size=w.c.shape)
     size = STEP * (float(jnp.max(jnp.abs(w.c))) + 1e-3)
     dtype = w.c.dtype
@@ -37,21 +37,23 @@ def another_minimum(
     def number(x):
         return jnp.asarray(x, dtype)
 
-    moved = w._replace(c=w.c + jnp.asarray(size * noise, dtype))
-    begin = start(transcription, moved, barrier_parameter(transcription, w, duals))
+    perturbed = w._replace(c=w.c + jnp.asarray(size * noise, dtype))
+    begin = first_state(transcription, perturbed, barrier_parameter(transcription, w, duals))
     begin = begin._replace(duals=duals, floor=number(FLOOR), estimates=jnp.asarray(False))
     least = 10 * float(jnp.finfo(dtype).eps) ** 0.5
-    end, *_ = advance(transcription, begin, number(max(TOLERANCE, least)), jnp.asarray(LOGGED))
+    end, *_ = more_iterations(
+        transcription, begin, number(max(TOLERANCE, least)), jnp.asarray(LOGGED)
+    )
     return (end.w, end.duals) if bool(end.done) else None
 
 
 def without_kinks(by: Any, there: Any) -> Any:
-    """The derivatives `by`, with NaN where the derivatives `there`, at another minimum, are different."""
+    """The derivatives `by`, with NaN where they differ from the derivatives `there` at another minimum."""
     largest = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in jax.tree.leaves(by))
 
-    def same(x, y):
+    def nan_if_different(x, y):
         size = jnp.abs(x) + 1e-3 * largest
         least = DIFFERENT * float(jnp.finfo(x.dtype).eps) ** 0.5
         return jnp.where(jnp.abs(x - y) > least * size, jnp.nan, x)
 
-    return jax.tree.map(same, by, there)
+    return jax.tree.map(nan_if_different, by, there)

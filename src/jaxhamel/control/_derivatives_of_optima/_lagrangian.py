@@ -1,4 +1,4 @@
-"""The Lagrangian of a solved problem as a function of all numbers of the problem, with fixed unknowns."""
+"""The Lagrangian of a solved problem as a function of the problem's numbers, with the unknowns kept constant."""
 
 from typing import Any
 
@@ -17,20 +17,20 @@ from jaxhamel.control._problem._problem import ControlProblem
 def lagrangian(
     problem: ControlProblem, found: Transcription, w: CollocationPoint, duals: Duals
 ) -> Scalar:
-    """L = J + Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state.
+    """L = J + Σ multipliers · constraints of `problem`, at the unknowns `w` with the initial state of `problem`.
 
     J and the multipliers are divided by the cost unit of `found`.
     """
-    transcription, (cost, residuals) = _of(problem, found, w)
-    return cost + _times(duals, transcription, residuals)
+    transcription, (cost, residuals) = _evaluated(problem, found, w)
+    return cost + _products(duals, transcription, residuals)
 
 
 def constraints_times(
     duals: Duals, problem: ControlProblem, found: Transcription, w: CollocationPoint
 ) -> Scalar:
-    """Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state."""
-    transcription, (_, residuals) = _of(problem, found, w)
-    return _times(duals, transcription, residuals)
+    """Σ multipliers · constraints of `problem`, at the unknowns `w` with the initial state of `problem`."""
+    transcription, (_, residuals) = _evaluated(problem, found, w)
+    return _products(duals, transcription, residuals)
 
 
 def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
@@ -38,7 +38,8 @@ def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> A
     return transcription, evaluate(transcription, begun_at(problem, transcription, w))
 
 
-def _times(duals: Duals, transcription: Transcription, residuals: Residuals) -> Scalar:
+def _products(duals: Duals, transcription: Transcription, residuals: Residuals) -> Scalar:
+    """Σ multipliers · constraints, those of bounds included, up to terms that do not depend on the problem."""
     pairs = (
         (duals.stages, residuals.stages),
         (duals.costates[1:], residuals.gaps),
@@ -52,7 +53,7 @@ def _times(duals: Duals, transcription: Transcription, residuals: Residuals) -> 
     return sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros((), residuals.gaps.dtype))
 
 
-def begun_at(
+def with_initial_state(
     problem: ControlProblem, transcription: Transcription, w: CollocationPoint
 ) -> CollocationPoint:
     """The iterate `w` with the initial state of `problem` as its first node, except for free coordinates."""

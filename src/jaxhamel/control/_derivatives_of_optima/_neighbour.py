@@ -1,4 +1,4 @@
-"""The optimum of a problem near a solved one, differentiable by everything that the problem consists of."""
+"""The optimum of a problem near a solved one, differentiable by all numbers of the problem."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
+from jaxhamel.control._derivatives_of_optima._lagrangian import with_initial_state
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
     Parts,
@@ -26,10 +26,10 @@ from jaxhamel.control._problem._problem import ControlProblem
 
 
 class NeighbouringOptimum(NamedTuple):
-    """An optimum to first order.
+    """The optimum of a problem, to first order in the problem's numbers.
 
-    `cost`: J; `ts`: the times of the mesh; `states`: (q, u) at these times; `control`; `p`: the end time if it is free, the
-    free coordinates of the initial state, the design parameters.
+    `cost`: J; `ts`: the times of the mesh [s]; `states`: (q, u) at these times; `control`: a function of t; `p`: the end
+    time if it is free, the free coordinates of the initial state, the design parameters.
     """
 
     cost: Scalar
@@ -47,12 +47,14 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     so that at p* its derivatives dz/dp = −K⁻¹ ∂F/∂p are those of the optimum (implicit function theorem). It can be called
     under `jax.jit`, `jax.grad` and `jax.vmap`.
 
-    **Arguments:** `problem`: the problem of the result, with other values; `result`: a converged one of `Collocation`.
+    **Arguments:** `problem`: the problem of `result`, with other values; `result`: a converged `Result` of `Collocation`.
 
-    **Returns:** a `NeighbouringOptimum`. Away from p* its error is of second order.
+    **Returns:** a `NeighbouringOptimum`. Its error is of second order in p − p*.
 
-    **Raises:** `TypeError` for the result of another method. Where a limit begins to bind, or multipliers or the minimum are
-    not unique (see the certificate), the optimum has no such derivative.
+    **Raises:** `TypeError` for the result of another method.
+
+    The optimum has no such derivative where a limit begins to bind, and where multipliers or the minimum are not unique
+    (see the certificate).
 
     Source: Fiacco 1983, theorem 3.2.2.
     """
@@ -73,7 +75,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
         zero,
         penalty_of(parts),
     )
-    new = moved(w, direction(*at), jnp.ones_like(zero))
+    new = iterate_after(w, direction(*at), jnp.ones_like(zero))
     ts = transcription.times(new.p)
     control = PiecewisePolynomial(ts, new.c, found.rule.points)
     cost = found.cost_unit * evaluate(transcription, new)[0]
@@ -81,9 +83,9 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
 
 
 def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
-    """The parts at an iterate, constant but for the gradients, which keep the derivatives of ∇L by the problem.
+    """The parts at an iterate; only their gradients have derivatives, those of ∇L by the problem's numbers.
 
-    d(K⁻¹ F) = K⁻¹ dF where F = 0: no derivative of K, of third order in the equations of motion, is needed.
+    Since F = 0, d(K⁻¹ F) = K⁻¹ dF. So K needs no derivative, which would be a third derivative of the equations of motion.
     """
     parts = parts_of(*_constant((transcription, w, duals)))
     slopes = lagrangian_gradients(transcription, w, duals)
@@ -101,7 +103,7 @@ def _constant(tree: Any) -> Any:
 
 
 def barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
-    """μ: the mean of the products of multipliers and distances from bounds; 0 without bounds."""
+    """The barrier parameter μ of an iterate: the mean of multiplier · distance over all bounds; 0 without bounds."""
     gaps = (
         (duals.low, w.slack - found.lower),
         (duals.high, found.upper - w.slack),

@@ -24,11 +24,11 @@ def sensitivity(result: Any) -> ControlProblem:
 
         dJ*/dp = ∂L/∂p ,    L = J + Σ multipliers · constraints , at the optimum.
 
-    **Arguments:** `result`: of `solve` with `Collocation`.
+    **Arguments:** `result`: the result of `solve` with `Collocation`.
 
-    **Returns:** a problem whose arrays are these derivatives: `sensitivity(result).system.mass` for instance, in the unit of
-    the cost per unit of the number. The derivatives by q0 are in storage coordinates; in the tangent space they are
-    `result.costates[0]`.
+    **Returns:** a `ControlProblem` with these derivatives in place of its numbers, for instance
+    `sensitivity(result).system.mass`, in the unit of the cost per unit of the number. The derivatives by q0 are by its
+    stored numbers, such as those of a quaternion; the derivatives in the tangent space are `result.costates[0]`.
 
     **Raises:** `TypeError` for the result of another method.
 
@@ -60,16 +60,16 @@ def _gradient(problem, transcription: Transcription, w: CollocationPoint, duals:
 def costates_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> Float[Array, "N+1 d"]:
-    """λ_i = ∂J/∂(δ_q, δ_u) at q_i exp(δ_q), u_i + δ_u.
+    """The costates λ_i = ∂J/∂(δ_q, δ_u) at the state (q_i exp(δ_q), u_i + δ_u) of node i.
 
-    The multipliers belong to the coordinates (ξ, u) about the bases. The bases are the nodes, except for the first one if
-    the initial state is free; there λ_0 = (∂ξ/∂δ_q)ᵀ multiplier.
+    The multipliers of the transcription belong to coordinates (ξ, u) about the bases. The bases are the nodes, except for
+    the first one if the initial state is free: there λ_0 = (∂ξ/∂δ_q)ᵀ multiplier.
     """
     costates = transcription.cost_unit * duals.costates
     if not transcription.free_start:
         return costates
     space, n = transcription.system.space, transcription.system.space.dim
-    base, (q, _) = along(w.q, 0), transcription.begun(w, w.p)
+    base, (q, _) = along(w.q, 0), transcription.initial_state(w, w.p)
 
     def of_node(delta):
         return space.local(base, space.retract(q, delta))

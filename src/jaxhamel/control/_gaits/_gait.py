@@ -2,11 +2,11 @@ r"""Optimal gaits: closed curves in shape space with the largest displacement of
 
     max  w·log g  −  α ∮ c(r, ṙ) dt      or      max  w·log g / ∮ |dr|      (optionally at ∮ |dr| = L)
 
-over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`), by gradients of g.
-On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without effort is the zero level of that height
-function; at fixed length it is the curve with B proportional to its curvature, for constant B a circle. Hatton and Choset
-2015 and Ramasamy and Hatton 2019 interpret optimal gaits in this way; here the exact displacement is optimised, without
-truncating Lie brackets.
+over the Fourier coefficients of the loop, by gradients of the displacement g after a cycle (`gait_motion`). On an abelian
+group w·log g = ∫ w_α B^α_12 dr¹dr², with the curvature B of the connection; the best loop without effort is the zero level
+of this integrand, the height function. At fixed length it is the curve with B proportional to its own curvature, which is
+a circle for constant B. Hatton and Choset 2015 and Ramasamy and Hatton 2019 interpret optimal gaits in this way; here the
+exact displacement is optimised, without truncating Lie brackets.
 """
 
 from collections.abc import Callable
@@ -35,10 +35,10 @@ def elliptic_gait(
 ) -> FourierSeries:
     """The ellipse r(t) = centre + (a cos 2πt/T, b sin 2πt/T), with additional harmonics that are zero.
 
-    **Arguments:** `centre` `(m,)`, `radii` (a, b) of the first two shape coordinates; the others are constant.
-    `harmonics`: K of the series, of which all but the first are zero; `period`: T [s].
+    **Arguments:** `centre`: `(m,)`; `radii`: (a, b), of the first two shape coordinates; the others are constant.
+    `harmonics`: the number K of harmonics of the series, of which all but the first are zero; `period`: T [s].
 
-    **Returns:** a `FourierSeries`, to start `optimise_gait` from.
+    **Returns:** a `FourierSeries`, from which `optimise_gait` can start.
     """
     mean = as_parameter(centre)
     zero = jnp.zeros((harmonics, mean.shape[0]), mean.dtype)
@@ -51,15 +51,16 @@ class GaitProblem(eqx.Module):
 
     **Arguments:**
 
-    - `mechanism`: a connection r → A(r), ξ = −A ṙ, or a system with momentum, see `gait_motion`.
+    - `mechanism`: a connection r → A(r), ξ = −A ṙ, or an object with momentum, see `gait_motion`.
     - `space`: the group G of the displacement.
     - `curve`: the initial gait, a `FourierSeries` in r `(m,)`, whose free parameters are optimised.
     - `objective`: w `(dim,)` for w·log g, in the Lie algebra (log g is the constant velocity that leads
       to g in unit time), or a function of g, such as `lambda g: g[1]` [m].
     - `per`: "cycle", or "length" for the objective divided by the length of the loop.
-    - `effort_weight`: α. `effort`: c(r, ṙ), default ṙ·ṙ, integrated over a cycle.
-    - `length`: scales every loop about its mean to this length.
-    - `cycles`: number of cycles of the displacement; `steps`: number of integration steps (order 4) in each.
+    - `effort_weight`: α; `effort`: c(r, ṙ), default ṙ·ṙ, integrated over a cycle.
+    - `length`: the length to which every loop is scaled about its mean; None: loops are not scaled.
+    - `cycles`: number of cycles after which the displacement is taken; `steps`: number of integration steps (order 4) in
+      each cycle.
 
     **Raises:** ValueError or TypeError that names the argument that does not fit.
     """
@@ -96,7 +97,7 @@ class GaitProblem(eqx.Module):
         return gait_displacement(self.mechanism, curve, self.space, **options)
 
     def reached(self, curve: FourierSeries) -> tuple[Configuration, Scalar]:
-        """(g, value): the displacement, and w·log g or the given function of g."""
+        """(g, value): the displacement, and the objective w·log g or function of g."""
         g = self.displacement(curve)
         of = self.objective
         value: Any = of(g) if callable(of) else of @ self.space.log(g)
@@ -115,7 +116,7 @@ class GaitProblem(eqx.Module):
         return self._around(curve, self.effort or (lambda r, rdot: jnp.dot(rdot, rdot)))
 
     def cost(self, p: Float[Array, " P"]) -> Scalar:
-        """The function to minimise: minus the objective, plus the weighted effort."""
+        """The minimised function: the weighted effort minus the objective."""
         curve = self.loop(p)
         value = self.value(curve)
         if self.per == "length":
@@ -136,9 +137,9 @@ class GaitResult(NamedTuple):
     """The outcome of `optimise_gait`.
 
     - `curve`: the gait found; `displacement`: g after the problem's cycles; `phase`: log g, `(dim,)`.
-    - `value`: of the objective, before division by the length; `length`: ∮ |dr|; `effort`: ∮ c dt, both of one cycle.
-    - `cost`, `gradient_norm`: the minimised function and its gradient at the result; `start`: the objective of the initial
-      gait.
+    - `value`: the objective, before division by the length; `length`: ∮ |dr|; `effort`: ∮ c dt, both of one cycle.
+    - `cost`, `gradient_norm`: the minimised function and the norm of its gradient at the result; `start`: the objective of
+      the initial gait.
     - `iterations`, `seconds`; `converged`, `status`: whether the tolerances were met, and the reason for the end.
     - `costs`: the minimised function after each iteration.
     """
@@ -189,16 +190,16 @@ def optimise_gait(
     **Arguments:**
 
     - `problem`: the problem to solve.
-    - `rtol`, `atol`: converged when neither gait nor cost changes by more in a step, or when the
+    - `rtol`, `atol`: tolerances; the search has converged when neither gait nor cost changes by more in a step, or when the
       gradient is below 100 `atol`.
     - `iterations`: the largest number of iterations.
-    - `progress`: called with a `Progress` about every fifth of a second.
+    - `progress`: called with a `Progress` about five times a second.
 
     Without momentum or effort the cost does not depend on the speed along the loop, so that minimisers are not isolated;
     this does not slow down convergence.
 
-    **Returns:** a `GaitResult`; `print` it. Neither failing to converge nor Ctrl-C is an error: `converged` and `status`
-    report it, with the best gait so far.
+    **Returns:** a `GaitResult`; `print` it. If the search does not converge, or after Ctrl-C, it has the best gait so far,
+    and `converged` and `status` report this; no error is raised.
     """
     _checks.check_outside("problem", problem)
     for name, value in (("rtol", rtol), ("atol", atol), ("iterations", iterations)):
@@ -241,7 +242,7 @@ class _Gait(AbstractTask):
         return cost, cost
 
     def report(self, y: Float[Array, " P"], state: Any):
-        """The resulting gait with its numbers, and those of the initial gait."""
+        """(the gait found with its displacement, its numbers and the objective of the initial gait)."""
         problem = self.problem
         curves = jax.tree.map(
             lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.starting_point(), y)]
@@ -261,8 +262,8 @@ class _Gait(AbstractTask):
         return {"curve": curve, "displacement": g_end, "phase": problem.space.log(g_end)}, numbers
 
 
-# Up to this number of parameters, forward mode: it compiles faster, but runs more slowly: compiled in 6.0 s
-# instead of 9.7 s for a snakeboard with 10 parameters; a gradient over 60 steps takes 2.4 ms instead of 1.3 ms.
+# Up to this number of parameters, gradients are computed in forward mode, which compiles faster but runs more slowly. For a
+# snakeboard with 10 parameters it compiles in 6.0 s instead of 9.7 s; a gradient takes 2.4 ms instead of 1.3 ms.
 _FORWARD = 32
 
 

@@ -3,11 +3,11 @@ r"""The motion of a body under a gait: a closed curve in shape space, traversed 
     ξ = −A(r) ṙ + Γ(r) p ,    ṗ = f(r, ṙ, p) ,    ġ = g ξ
 
 Purely kinematic systems (as many constraints as group directions) and floating ones at momentum zero have only the first
-term; the displacement is then the geometric phase of the loop. If the constraints admit a momentum (the snakeboard, the
-sleigh with a rotor), all terms count.
+term of ξ; the displacement is then the geometric phase of the loop. Mixed systems, whose constraints admit a momentum (the
+snakeboard, the sleigh with a rotor), have all terms.
 
 Source: Bloch, Krishnaprasad, Marsden and Murray 1996, eq. (5.12) and section 7, for ξ and ṗ; Müller
-2023, eq. (4.10), for the sign of A. "Mixed systems" of Shammas, Choset and Rizzi 2007.
+2023, eq. (4.10), for the sign of A; Shammas, Choset and Rizzi 2007 for mixed systems.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def gait_motion(
     space: AbstractSpace,
     momentum: Float[Array, " k"] | None = None,
 ) -> tuple[Configuration, Float[Array, "T k"]]:
-    """(g, p) along a curve of shapes, one Runge–Kutta step of order 4 from each time to the next.
+    """The displacement g and the momentum p along a curve of shapes, by one RK4 step from each time to the next.
 
     **Arguments:**
 
@@ -41,7 +41,7 @@ def gait_motion(
     - `curve`: `curve(t)` → r `(m,)`, differentiable; `times`: `(T,)`, increasing [s].
     - `space`: the group G of g; `momentum`: p at the first time, default zero.
 
-    **Returns:** g at the times, from the identity, and p, `(T, k)`; k = 0 without momentum.
+    **Returns:** (g, p) at the times: g begins at the identity; p is `(T, k)`, with k = 0 for a mechanism without momentum.
 
     **Raises:** `TypeError` for a mechanism that is neither a connection nor such an object.
     """
@@ -75,13 +75,13 @@ def gait_displacement(
     cycles: int = 1,
     steps: int = 60,
 ) -> Configuration:
-    """g after `cycles` cycles of a gait, from the identity and from rest (momentum zero).
+    """The displacement g after `cycles` cycles of a gait, from the identity and from rest (momentum zero).
 
-    **Arguments:** `mechanism`, `curve`, `space` as for `gait_motion`; `period`: of the curve [s]; `steps`: number of
+    **Arguments:** `mechanism`, `curve`, `space`: as for `gait_motion`; `period`: the curve's period [s]; `steps`: number of
     integration steps (order 4) in each cycle.
 
-    **Returns:** g. The velocities ξ are homogeneous in time without friction, so the displacement from
-    rest does not depend on the period; with momentum it does depend on the pacing within it.
+    **Returns:** g. Without friction it does not depend on the period, since ξ is proportional to the speed along the curve;
+    with momentum it depends on how the speed varies within a period.
     """
     for name, value in (("cycles", cycles), ("steps", steps), ("period", period)):
         _checks.check_positive(name, value, "Give a number larger than zero.")
@@ -94,7 +94,7 @@ def gait_displacement(
 def _momentum_at_rest(
     mechanism: Any, curve: Callable[..., Any], times: Float[Array, " T"]
 ) -> Float[Array, " k"]:
-    """Zero momentum; `(0,)` for a mechanism without momentum."""
+    """Zeros `(k,)`, the momentum of a mechanism at rest; `(0,)` for a mechanism without momentum."""
     if not hasattr(mechanism, "momentum_rate"):
         return jnp.zeros(0, times.dtype)
     Gamma = jax.eval_shape(lambda t: mechanism.momentum_velocity(curve(t)), times[0])
@@ -102,7 +102,7 @@ def _momentum_at_rest(
 
 
 def _rates(mechanism, curve, space, t, eta, p):
-    """(η̇, ṗ) of g = g_0 exp(η) without momentum: η̇ = dexp⁻¹(−η) ξ; ṗ is empty, as p is."""
+    """(η̇, ṗ) of g = g_0 exp(η) without momentum: η̇ = dexp⁻¹(−η) ξ; p and ṗ are empty."""
     r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
     connection = getattr(mechanism, "connection", mechanism)
     return space.dexpinv(-eta) @ fibre_velocity(connection(r), rdot), p

@@ -4,8 +4,10 @@ With all unknowns z of multiple shooting, F(z, a) = 0 is a curve s ↦ (z, a)(s)
 
     F(z, a) = 0 ,     t·((z, a) − (z, a)_k) = Δs ,
 
-t being the unit tangent at the k-th point. At a fold da/ds = 0: there the curve goes on, while F(z, a) = 0 has no solution
-for a beyond it. Keller 1977; Allgower and Georg 2003, ch. 6 and 9.
+with the unit tangent t at the k-th point. At a fold da/ds = 0: the curve turns back there, and F(z, a) = 0 has no solution
+near it for a beyond the fold.
+
+Source: Keller 1977; Allgower and Georg 2003, ch. 6 and 9.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from jaxhamel.control._checks._methods import (
     check_has_start,
     check_is_in_the_equations,
 )
-from jaxhamel.control._indirect._indirect import Indirect, first_nodes, why_not
+from jaxhamel.control._indirect._indirect import Indirect, first_nodes, why_no_start
 from jaxhamel.control._indirect._newton import (
     assembled,
     by_parameter,
@@ -35,9 +37,9 @@ from jaxhamel.control._indirect._newton import (
 from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equations, is_free
 from jaxhamel.control._problem._problem import ControlProblem
 
-MOST_CORRECTIONS = 8  # iterations of Newton's method for one point
+MOST_CORRECTIONS = 8  # the largest number of Newton iterations for one point
 FEW_CORRECTIONS = 3  # after at most this many corrections the next step is longer
-LONGER, SHORTEST = 1.5, 1e-6  # the factor of a longer step, and the shortest step
+LONGER, SHORTEST = 1.5, 1e-6  # the factor by which a step becomes longer, and the shortest step
 FOLD_STEPS = 12  # iterations of the secant method for da/ds = 0
 TOLERANCE = 1e-10
 
@@ -45,8 +47,8 @@ TOLERANCE = 1e-10
 class ExtremalBranch(NamedTuple):
     """A branch of extremals.
 
-    - `values`: of the parameter, `(K,)`; `costs`: J, `(K,)`; `costates`: at the first time, `(K, n+k)`.
-    - `slopes`: da/ds, `(K,)`, of the arclength s: it changes its sign at folds.
+    - `values`: the values of the parameter a, `(K,)`; `costs`: J, `(K,)`; `costates`: λ at the first time, `(K, n+k)`.
+    - `slopes`: da/ds by the arclength s, `(K,)`, which changes its sign at folds.
     - `folds`: the values of the parameter at folds, in the order in which they are passed.
     - `ts`, `states`, `controls`: for each point, along a leading axis: times of the nodes, (q, u) at the nodes, and the
       controls at the Gauss points between the nodes.
@@ -74,11 +76,11 @@ def continuation(
     longest: float = 1.0,
     points: int = 100,
 ) -> ExtremalBranch:
-    """Follows an extremal in a parameter a, past folds, until a reaches `to`.
+    """Follows an extremal while a parameter a of the problem changes, past folds, until a reaches `to`.
 
     **Arguments:**
 
-    - `problem`: solved by `method` for the first point, at its own value of a.
+    - `problem`: the problem, which `method` solves for the first point, at the problem's value of a.
     - `parameter`: selects a number of the problem, as for `equinox.tree_at`: `lambda problem: problem.system.mass`; not one
       of the times or of the initial state, which are fixed.
     - `to`: the last value of a; the first step goes towards it.
@@ -97,21 +99,26 @@ def continuation(
     check_continuation(problem, parameter, to, step, longest, points)
     _checks.check_outside("problem", problem)
     first = method.direct.run(problem)
-    check_has_start(why_not(first))
+    check_has_start(why_no_start(first))
     value = jnp.asarray(parameter(problem))
-    walk = _Walk(problem, parameter, first.optimum[0].shares, first_nodes(first), value)
-    status = walk.run(to, step, longest, points)
-    return walk.branch(status)
+    search = _BranchSearch(problem, parameter, first.optimum[0].shares, first_nodes(first), value)
+    status = search.run(to, step, longest, points)
+    return search.branch(status)
 
 
 class _Point(NamedTuple):
+    """A point of a branch: the nodes of the extremal, the value of the parameter, the residuals with their derivatives."""
+
     nodes: ExtremalNodes
     value: float
     found: Equations
 
 
-class _Walk:
-    """Follows a branch of extremals; `points`: the points found so far."""
+class _BranchSearch:
+    """Follows a branch of extremals.
+
+    `points`, `slopes`: the points found so far, and da/ds at each; `folds`: the values of the parameter at folds.
+    """
 
     def __init__(self, problem: ControlProblem, where: Any, shares: Any, nodes: Any, value: Any):
         self.problem, self.where, self.shares = problem, where, shares
@@ -131,7 +138,7 @@ class _Walk:
         self.points.append(corrected)
 
     def run(self, to: float, h: float, longest: float, most: int) -> str:
-        """Adds points, at most `most`, until the parameter reaches `to`; returns why it ended. `h`: the first Δs."""
+        """Adds points, up to `most`, until the parameter reaches `to`; returns the reason for the end. `h`: the first Δs."""
         first = self.points[0].value
         sign = 1.0 if to >= first else -1.0
         tangent = self._tangent(self.points[0], np.append(np.zeros(self.sizes.unknowns), sign))
@@ -170,7 +177,7 @@ class _Walk:
         return _Point(nodes, value, equations(problem, self.shares, nodes, self.where))
 
     def _bordered(self, point: _Point, row: Any) -> tuple[Any, Any]:
-        """(F, ∂F/∂(z, a) with one more row, `row` in the metric)."""
+        """(F, ∂F/∂(z, a) with one more row: the vector `row` times the metric)."""
         residual, matrix = assembled(point.found, self.sizes)
         matrix = np.column_stack([matrix, by_parameter(point.found)])
         return residual, np.vstack([matrix, self.metric * row])
@@ -182,8 +189,11 @@ class _Walk:
         return found / np.sqrt(np.sum(self.metric * found**2))
 
     def _corrected(self, start: _Point, tangent: Any, h: float) -> tuple[_Point | None, int]:
-        """(the branch's point at the distance h along the tangent, or None if it is not found; number of iterations)."""
-        point = self._moved(start, h * tangent)
+        """(the branch's point at the distance h from `start` along the tangent, number of Newton iterations).
+
+        The point is None if it is not found.
+        """
+        point = self._after_change(start, h * tangent)
         passed = h
         for k in range(MOST_CORRECTIONS):
             if not is_finite(point.found):
@@ -195,10 +205,11 @@ class _Walk:
                 return point._replace(nodes=nodes), k
             change = least_squares(matrix, -np.append(residual, passed - h))
             passed += float(np.sum(self.metric * tangent * change))
-            point = self._moved(point, change)
+            point = self._after_change(point, change)
         return None, MOST_CORRECTIONS
 
-    def _moved(self, point: _Point, change: Any) -> _Point:
+    def _after_change(self, point: _Point, change: Any) -> _Point:
+        """The point after a change of (z, a), which need not be on the branch."""
         nodes = stepped(self.problem.system.space, point.nodes, change[:-1], self.sizes)
         return self._at(nodes, point.value + float(change[-1]))
 

@@ -41,22 +41,23 @@ HALVINGS = 8  # the largest number of halvings of a step that does not reduce th
 
 
 class Indirect(eqx.Module):
-    """Pontryagin's conditions, solved by multiple shooting from the costates of a direct solution.
+    """Solves Pontryagin's conditions by multiple shooting, starting from the costates of a direct solution:
 
         H(t, q, u, c, λ) = ½|r|² + g + λ_q·v + λ_u·u̇ ,      ∂H/∂c = 0 ,
         λ̇_q = −∂H/∂δ_q + ad_vᵀ λ_q ,     λ̇_u = −∂H/∂u ,     λ_N = ∂φ/∂x + (∂C/∂x)ᵀ y ,
 
-    on the nodes of the direct solution, with all derivatives by autodiff and the eighth-order method of Dormand and Prince.
+    with the running cost ½|r|² + g, the final cost φ and the conditions C = 0 at the end. The nodes are those of the direct
+    solution; all derivatives are by autodiff, and the integrator is the eighth-order method of Dormand and Prince.
 
     **Arguments:**
 
     - `direct`: the `Collocation` from whose solution the shooting starts; it must converge.
-    - `tolerance`: for the largest gap between the intervals and the conditions at the end, relative to the size of the
+    - `tolerance`: the largest residual, a gap between intervals or a condition at the end, relative to the size of the
       costates; at least 1e-5 in single precision.
-    - `max_iterations`: of Newton's method.
+    - `max_iterations`: the largest number of Newton iterations.
 
-    It takes problems without limits that bind, whose H has a strict minimum in the control; conditions at the end may depend
-    on the state and the time. Design parameters keep the values that the direct method finds.
+    It takes problems in which no limit binds and H has a strict minimum in the control; conditions at the end may depend on
+    the state and the time. Design parameters keep the values that the direct method finds.
 
     The result's certificate is that of the direct solution, with `agreement`: the relative difference of both costs, which
     must be below 1e-8 (1e-3 in single precision).
@@ -86,7 +87,7 @@ class Indirect(eqx.Module):
     def after(self, first: Result, progress: Callable[..., Any] | None = None) -> Result:
         """Solves the problem of `first`, a result of the direct method, starting from this result."""
         check_no_control_at_end(first.problem)
-        reason = why_not(first)
+        reason = why_no_start(first)
         if reason is not None:
             return first._replace(converged=False, status=reason)
         search = ExtremalSearch(self, first)
@@ -94,8 +95,8 @@ class Indirect(eqx.Module):
         return search.result(ending)
 
 
-def why_not(first: Result) -> str | None:
-    """Why the direct solution cannot be the start; None if it can."""
+def why_no_start(first: Result) -> str | None:
+    """Why shooting cannot start from the direct solution; None if it can."""
     if not first.converged:
         return f"the direct search did not converge, so that no costates are known: {first.status}"
     transcription, w, duals = first.optimum
@@ -136,7 +137,7 @@ def first_nodes(first: Result) -> ExtremalNodes:
 
 
 class ExtremalSearch(AbstractSearch):
-    """Newton's method with steps that are halved until the residual falls."""
+    """The search by Newton's method, whose steps are halved until the residual falls."""
 
     unit: ClassVar[str] = "step"
 

@@ -1,6 +1,6 @@
-"""Newton's method on the equations of multiple shooting, as one dense system of least squares on the host.
+"""Newton steps for the equations of multiple shooting: one dense least-squares problem on the host.
 
-The least-squares solution of least norm exists also if multipliers are not unique.
+The least-squares solution of least norm exists even if multipliers are not unique.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes
 from jaxhamel.geometry import AbstractSpace
 
-RANK = 1e-12  # singular values below this share of the largest count as zero
+RANK = 1e-12  # singular values below this share of the largest one count as zero
 
 
 class Sizes(NamedTuple):
@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(nodes: ExtremalNodes, free: bool) -> Sizes:
-    """The sizes of an iterate."""
+    """The sizes of an iterate; `free`: whether the end time is an unknown."""
     N, d = nodes.costates.shape[0] - 1, nodes.costates.shape[1]
     return Sizes(d, N, nodes.y.shape[0], int(free))
 
@@ -41,13 +41,13 @@ def sizes_of(nodes: ExtremalNodes, free: bool) -> Sizes:
 def assembled(
     found: Equations, sizes: Sizes
 ) -> tuple[Float[np.ndarray, " a"], Float[np.ndarray, "a v"]]:
-    """(residual, its derivative by all unknowns), with dense rows for each interval and for the end."""
+    """(residual, its derivative by all unknowns), a dense vector and matrix: the rows of all intervals, then of the end."""
     d, N, b, free = sizes
     gaps, by_start, by_others, last, by_last = (np.asarray(x, float) for x in found[:5])
     matrix = np.zeros((2 * d * N + last.shape[0], sizes.unknowns))
 
     def column(i):
-        return d + 2 * d * (i - 1)  # of δx_i
+        return d + 2 * d * (i - 1)  # the first column of δx_i
 
     for i in range(N):
         rows = slice(2 * d * i, 2 * d * (i + 1))

@@ -18,7 +18,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._acceleration import motion
 
-NEWTON_STEPS = 4  # for ∂H/∂c = 0; one is exact where H is quadratic in c
+NEWTON_STEPS = 4  # number of Newton steps for ∂H/∂c = 0; one step is exact if H is quadratic in c
 
 Extended = tuple[Configuration, QuasiVelocity, Float[Array, " n+k"], Scalar]  # (q, u, λ, J)
 
@@ -78,18 +78,16 @@ def control_hessian(
 def canonical_rates(
     problem: ControlProblem, t: Time, y: Extended, near: Float[Array, " m"]
 ) -> Extended:
-    """(q̇, u̇, λ̇, J̇) of an extremal, q̇ in storage coordinates."""
+    """The rates (q̇, u̇, λ̇, J̇) of an extremal; q̇ has the form in which q is stored. `near`: a control near the optimal one."""
     q, u, costate, _ = y
     space = problem.system.space
     n = space.dim
     c = optimal_control(problem, t, q, u, costate, near)
     rate, cost = rates_and_cost(problem, t, q, u, c)
 
-    def moved(delta):
-        return (space.retract(q, delta[:n]), u + delta[n:])
-
     def of_state(delta):
-        return hamiltonian(problem, t, *moved(delta), c, costate)
+        state = space.retract(q, delta[:n]), u + delta[n:]
+        return hamiltonian(problem, t, *state, c, costate)
 
     slope = jax.grad(of_state)(jnp.zeros_like(costate))
     turning = space.ad(rate[:n]).T @ costate[:n]

@@ -33,17 +33,16 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-RECORDED = rule(
-    "gauss", 6
-)  # points of an interval at which the control is recorded; integration steps end at them
+# Points of an interval at which the control is recorded; integration steps end at them.
+RECORDED = rule("gauss", 6)
 
 
 class ExtremalNodes(NamedTuple):
     """An iterate of multiple shooting.
 
-    - `q`, `u`, `costates`: at the nodes, with a leading axis `(N+1,)`; `y`: multipliers of the conditions at the end;
-      `end`: the last time.
-    - `c`: controls near which those of the extremal lie, `(N, s, m)`, at the points of `RECORDED`.
+    - `q`, `u`, `costates`: states and costates at the nodes, with a leading axis `(N+1,)`; `y`: the multipliers of the
+      conditions at the end; `end`: the last time [s].
+    - `c`: controls near those of the extremal, at the points of `RECORDED`, `(N, s, m)`.
     """
 
     q: Configuration
@@ -57,8 +56,9 @@ class ExtremalNodes(NamedTuple):
 class Equations(NamedTuple):
     """The residuals of multiple shooting, and their derivatives.
 
-    - `gaps`: of states and costates, between the end of an arc and the next node, `(N, 2d)`; `by_start`: their derivatives
-      by δx_i and λ_i, `(N, 2d, 2d)`; `by_others`: by T and the parameter of a continuation, `(N, 2d, 2)`.
+    - `gaps`: the differences of states and costates between the end of an arc and the next node, `(N, 2d)`; `by_start`:
+      their derivatives by δx_i and λ_i, `(N, 2d, 2d)`; `by_others`: their derivatives by T and the parameter of a
+      continuation, `(N, 2d, 2)`.
     - `last`: residuals of the equations at the end; `by_last`: their derivatives by δx_N, λ_N, y, T and the parameter.
     - `cost`: J; `c`: the controls at the points of `RECORDED`.
     """
@@ -124,7 +124,7 @@ def _with_parameter(problem: ControlProblem, where: Any, change: Scalar) -> Cont
 
 
 def _with_derivative(function, v: Float[Array, " v"]) -> tuple[Array, Array, Any]:
-    """(values, derivatives, others) of v ↦ (values, others)."""
+    """(values, their derivatives by v, others) of a function v ↦ (values, others)."""
 
     def both(v):
         values, others = function(v)
@@ -192,7 +192,7 @@ def _residuals_at_end(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Ar
 
     x, t = v[:d], nodes.end + v[-1]
     conditions, value = conditions_and_cost(x, t)
-    # derivatives by (δ_q, δ_u) at x, not at its base: by one more displacement
+    # The derivatives by (δ_q, δ_u) at x itself, not at its base, need one more displacement.
     by_x = _left_gradient(problem, nodes, lagrangian, x, t)
     parts = [conditions, costate - by_x]
     if is_free(problem):
@@ -206,7 +206,7 @@ def _residuals_at_end(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Ar
 def _left_gradient(
     problem: ControlProblem, nodes: ExtremalNodes, function, x, t
 ) -> Float[Array, " d"]:
-    """∂/∂δ of the function at (q exp(x_q) exp(δ_q), u + x_u + δ_u)."""
+    """The derivative of a function by (δ_q, δ_u) at the state (q exp(x_q) exp(δ_q), u + x_u + δ_u)."""
     space, n = problem.system.space, problem.system.space.dim
     base = along(nodes.q, -1)
 

@@ -1,4 +1,4 @@
-"""The barrier of the bounds: its function, steps that stay inside of the bounds, and the bounds' multipliers."""
+"""The barrier of the bounds: its value, the steps that stay inside the bounds, and the bounds' multipliers."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def barrier_function(transcription: Transcription, w: CollocationPoint) -> Scala
 
 
 def to_boundary(transcription: Transcription, w: CollocationPoint, move: Direction, mu) -> Scalar:
-    """The longest step, at most 1, that keeps slacks and parameters inside of their bounds."""
+    """The length of the longest step, at most 1, that keeps slacks and parameters inside their bounds."""
     share = jnp.maximum(0.99, 1.0 - mu)
     equal = transcription.lower == transcription.upper
     pairs = [
@@ -54,7 +54,7 @@ def multipliers_after(
     alpha: Scalar,
     mu: Scalar,
 ) -> Duals:
-    """The multipliers after a step of length α to `w`; multipliers of bounds take a step length of their own."""
+    """The multipliers after a step of length α to `w`; the step of the bounds' multipliers has a length of its own."""
     bounds = ("low", "high", "p_low", "p_high")
     pairs = [(getattr(duals, x), getattr(new, x) - getattr(duals, x)) for x in bounds]
     own = _shortest(pairs, jnp.maximum(0.99, 1.0 - mu))

@@ -1,9 +1,9 @@
-"""Eliminates the stages inside of each interval; a linear–quadratic problem in (δ, c, p) remains: the increments of the
+"""Eliminates the stages of each interval, which leaves a linear–quadratic problem in o = (δ, c, p): the increments of the
 nodes, the controls and the parameters.
 
-The linearised stage equations give X = Z (δ, c, p) + z (`_stage_equations`), and so the unknowns y = Y (δ, c, p) + y_0 of
-each part. The condensed Hessian is Σ Yᵀ H Y over the parts. The limits are kept apart, as the rows G of their derivatives by
-(δ, c, p): their barriers add GᵀΣG, whose entries may be 1e10 times larger.
+The linearised stage equations give X = Z o + z (`_stage_equations`), and with it the unknowns y = Y o + y_0 of each part.
+The condensed Hessian is Σ Yᵀ H Y over the parts. The limits are kept apart, as the rows G of their derivatives by o: their
+barriers add GᵀΣG, whose entries may be 1e10 times as large.
 """
 
 from typing import NamedTuple
@@ -24,8 +24,7 @@ from jaxhamel.control._interior_point._stage_equations import (
 
 
 class Eliminated(NamedTuple):
-    """The stages of an interval as functions of its outer unknowns o = (δ, c, p), X_k = Z_k o + z_k, `(s+1, d, o)` and
-    `(s+1, d)`; and the equations of the stages."""
+    """The stages of an interval as functions X_k = Z_k o + z_k of its outer unknowns o = (δ, c, p), and their equations."""
 
     Z: Float[Array, "s+1 d o"]
     z: Float[Array, "s+1 d"]
@@ -33,8 +32,10 @@ class Eliminated(NamedTuple):
 
 
 class Condensed(NamedTuple):
-    """An interval's share of the problem: ½ oᵀ H o + g·o, δ_{i+1} = A o + b, conditions D o + e = 0, and limits − slack
-    = G o + excess − (change of the slack)."""
+    """The linear–quadratic problem: minimise Σ ½ oᵀ H o + g·o over all intervals, under
+
+    δ_{i+1} = A o + b ,    Σ D o + e = 0 (conditions) ,    limits − slack = G o + excess − change of the slack .
+    """
 
     H: Float[Array, "N o o"]
     g: Float[Array, "N o"]
@@ -47,7 +48,7 @@ class Condensed(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Numbers of states, of controls at all points of an interval, and of parameters."""
+    """The numbers of states d, of controls c at all points of an interval, and of parameters p."""
 
     d: int
     c: int
@@ -123,7 +124,7 @@ def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
 def condense(
     transcription: Transcription, parts: Parts, residuals: Residuals, eliminated: Eliminated
 ) -> Condensed:
-    """The condensed problem, with the conditions and the final cost in the first and the last interval."""
+    """The condensed problem; the conditions and costs at both ends belong to the first and the last interval."""
 
     def one(*given):
         return _condense(transcription, *given)
@@ -136,9 +137,9 @@ def condense(
 
 
 def start_map(transcription: Transcription) -> Float[Array, "o o"]:
-    """The matrix that sets δ_0 = E p in the outer unknowns of the first interval.
+    """The matrix that replaces δ_0 by δ_0 + E p in the outer unknowns o of the first interval.
 
-    The parameters p contain the free coordinates of the first node.
+    E selects the free coordinates of the first node from the parameters p.
     """
     shapes = Shapes.of(transcription)
     matrix = np.eye(shapes.all)
@@ -196,7 +197,7 @@ def _with_ends(transcription, parts: Parts, conditions, H, g, A, b):
 
 
 def lengths_of(transcription: Transcription) -> Float[Array, "N o"]:
-    """The weights of (δ, c, p) in an integral of their squares: one for δ and p, the quadrature's for c."""
+    """The weights of the squares of (δ, c, p) in each interval: its length, for c times the quadrature's weights."""
     shapes = Shapes.of(transcription)
     weights = jnp.repeat(transcription.constants("weights"), transcription.n_controls)
     ones = jnp.ones(shapes.d, weights.dtype), weights, jnp.ones(shapes.p, weights.dtype)

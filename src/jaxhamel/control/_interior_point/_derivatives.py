@@ -26,10 +26,11 @@ from jaxhamel.control._interior_point._point_derivatives import (
 
 
 class Duals(NamedTuple):
-    """Multipliers, of L = J + Σ λ_{i+1}·(end − x_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
+    """The multipliers of L = J + Σ λ_{i+1}·(end − x_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
 
-    - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: at both ends, y `(b,)`; `limits`: `(N, s, r)`.
-    - `low`, `high`: of the slacks' bounds, not negative; `p_low`, `p_high`: of the parameters' bounds, not negative.
+    - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: y `(b,)`, at the first and the last time; `limits`:
+      the multipliers of the path limits, `(N, s, r)`.
+    - `low`, `high`: multipliers ≥ 0 of the slacks' lower and upper bounds; `p_low`, `p_high`: the same for the parameters.
     """
 
     costates: Float[Array, "N+1 d"]
@@ -121,14 +122,14 @@ def both_ends_of(
 def lagrangian_gradients(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> tuple[Array, Array, Array, Array]:
-    """The gradients of the Lagrangian by the unknowns of each part, in the order of `Parts`."""
+    """The gradients of the Lagrangian by the unknowns of each part: (points `(N, s, y)`, ends `(N, d)`, first, last)."""
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
 
-    def at(at, y, m):
+    def gradient_at(at, y, m):
         return gradients(lambda y: at_point(transcription, at, y), y, m)[0]
 
     where, y = points_of(transcription, w)
-    points = lanes_if_short(at)(where, y, multipliers.reshape(y.shape[0], -1))
+    points = lanes_if_short(gradient_at)(where, y, multipliers.reshape(y.shape[0], -1))
     ends = jax.vmap(lambda *given: _end_gradient(transcription, *given))(
         transcription.intervals(w), w.X, duals.costates[1:]
     )
@@ -148,7 +149,7 @@ def _end_gradient(transcription: Transcription, interval: Interval, X, costate) 
 
 
 def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
-    """Zeros of the shapes of `parts_of`; the shapes are not found by tracing it, which takes long."""
+    """Zeros with the shapes of the result of `parts_of`. They are written out here: tracing `parts_of` would take long."""
     intervals, s, d = w.X.shape
     y_point = d + transcription.n_controls + w.p.shape[0]
     y_ends = [y.shape[0] for y in ends_unknowns(transcription, w)]
@@ -171,7 +172,7 @@ def rows_of_conditions(transcription: Transcription, w: CollocationPoint) -> tup
 
 
 def _both_ends(transcription: Transcription, w: CollocationPoint) -> Any:
-    """y ↦ (conditions, cost) at the first and at the last time."""
+    """Two functions y ↦ (conditions, cost): of the part at the first time and of the part at the last time."""
     return lambda y: transcription.first(w, y), lambda y: transcription.last(w, y)
 
 
@@ -250,7 +251,10 @@ def at_point(transcription: Transcription, at: tuple[Interval, Scalar, Scalar], 
 
 
 class Residuals(NamedTuple):
-    """Stage defects `(N, s, d)`, gaps between intervals `(N, d)`, conditions `(b,)`, limits − slack `(N, s, r)`."""
+    """What all equations of the transcription leave: 0 at a feasible point.
+
+    Stage defects `(N, s, d)`, gaps between intervals `(N, d)`, conditions `(b,)`, path limits minus slack `(N, s, r)`.
+    """
 
     stages: Float[Array, "N s d"]
     gaps: Float[Array, "N d"]

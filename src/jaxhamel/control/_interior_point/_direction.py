@@ -1,11 +1,13 @@
 """The Newton direction of the barrier problem, and the multipliers that belong to it.
 
-A limit that binds has a barrier of curvature Σ up to 1e14, beside which the curvature of the cost is lost in rounding, and
-dependent conditions leave their multipliers open. Both are solved with proximal terms about the last multipliers,
+The linearised limits, with multipliers m, and the linearised conditions at both ends, with multipliers y, are
 
     G o + excess − change of slack = ε (m − m_last) ,   D o + e = ε (y − y_last) ,
 
-which vanish as the multipliers converge. The solution is refined by residuals in which the limits are not part of H.
+o being the increments of an interval (`_condensation`). The proximal terms on the right vanish as the multipliers converge.
+They are there because a limit that binds has a barrier of curvature Σ up to 1e14, beside which the curvature of the cost is
+lost in rounding, and because dependent conditions do not determine their multipliers. Iterative refinement takes the
+residuals from the equations above, so that Σ is added to the Hessian H in the factored matrix only.
 """
 
 from typing import NamedTuple
@@ -45,8 +47,8 @@ class Direction(NamedTuple):
     """A step and the multipliers after it.
 
     - `delta`: increments of the nodes `(N+1, d)`; `X`, `c`, `p`, `slack`: increments of the other unknowns.
-    - `duals`: the multipliers after a full step; `slope`: of the barrier function along the step; `curvature`: of the
-      Lagrangian along it; `convex`: whether the pivots were positive.
+    - `duals`: the multipliers after a full step; `slope`: the derivative of the barrier function along the step;
+      `curvature`: the second derivative of the Lagrangian along it; `convex`: whether all pivots were positive.
     """
 
     delta: Float[Array, "N+1 d"]
@@ -61,7 +63,7 @@ class Direction(NamedTuple):
 
 
 def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
-    """Zeros of the shapes of `direction`."""
+    """A direction of zeros, with the shapes of the result of `direction`."""
     like = w.x, w.X, w.c, w.p, w.slack, duals
     x, X, c, p, slack, of_duals = jax.tree.map(jnp.zeros_like, like)
     zero, no = jnp.zeros((), w.X.dtype), jnp.asarray(False)
@@ -79,16 +81,21 @@ class Barrier(NamedTuple):
 
 
 def proximity(dtype) -> float:
-    """ε of the proximal terms; with 7e-5 in single precision, large multipliers are found too late
-    (docs/performance.md#single-precision)."""
+    """ε of the proximal terms: (rounding unit)^0.6, but at most 1e-6.
+
+    In single precision the power is 7e-5, with which large multipliers converge too slowly
+    (docs/performance.md#single-precision).
+    """
     return min(float(jnp.finfo(dtype).eps) ** 0.6, 1e-6)
 
 
 def barrier_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals, mu: Scalar
 ) -> Barrier:
-    """The slope and curvature of each limit's barrier, with the proximal term: it adds ε to 1/Σ, which is 0 for an equation
-    along the path."""
+    """The slope and curvature of each limit's barrier with the proximal term, which adds ε to 1/Σ.
+
+    For an equation along the path (lower = upper) 1/Σ is 0, so that its curvature becomes 1/ε.
+    """
     equal = transcription.lower == transcription.upper
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     below, above = (jnp.where(equal, 1.0, x) for x in (below, above))
@@ -132,9 +139,10 @@ def direction(
     shift: Scalar,
     penalty: Scalar,
 ) -> Direction:
-    """The direction for given residuals (those of the iterate, or of a second-order correction).
+    """The direction that removes given residuals: those of the iterate or those of a second-order correction.
 
-    `shift` is added to the curvature; `penalty` weighs |D o + e|²/2, which changes the pivots, but not the solution.
+    `shift`: the regularisation, added to the curvature of every unknown; `penalty`: the weight of |D o + e|²/2, which makes
+    pivots positive and does not change the solution.
     """
     barrier = barrier_of(transcription, w, duals, mu)
     blocks = blocks_of(transcription, w)
@@ -161,7 +169,7 @@ def _solve(
     factored = factor(stiff, shapes)
 
     def refined(found: Increments, _):
-        g, b, e = _missing(condensed, shapes, slope, curvature, found)
+        g, b, e = _equation_residuals(condensed, shapes, slope, curvature, found)
         g = g + penalty * jnp.einsum("iba,b->ia", D, e)
         more = correction(stiff, shapes, factored, g, b, e)
         return jax.tree.map(jnp.add, found, more), None
@@ -171,7 +179,7 @@ def _solve(
     return found, factored.convex
 
 
-def _missing(condensed: Condensed, shapes: Shapes, slope, curvature, found: Increments):
+def _equation_residuals(condensed: Condensed, shapes: Shapes, slope, curvature, found: Increments):
     """The residuals of stationarity `(N, o)`, of the dynamics `(N, d)` and of the conditions `(b,)`."""
     o, costates, y = found
     d = shapes.d
@@ -230,7 +238,7 @@ def _recover(
     slope = jnp.sum(slopes) + jnp.dot(last.gradient, y_last)
     slope = slope + jnp.dot(parts.first.gradient, found.o[0, d:])
     slope = slope + _barrier_slope(transcription, w, mu, slack, p)
-    across = _across(new, residuals)
+    across = _multipliers_times_residuals(new, residuals)
     c = found.o[:, d:z].reshape(w.c.shape)
     return Direction(delta, X, c, p, slack, new, slope, across - slope, convex)
 
@@ -267,7 +275,7 @@ def _parameter_bounds_after(transcription, w: CollocationPoint, duals: Duals, mu
 
 
 def _barrier_slope(transcription, w: CollocationPoint, mu, slack, p) -> Scalar:
-    """The derivative of the barrier along the step, `slack` and `p` being its increments."""
+    """The derivative of the barrier terms along a step with the increments `slack` and `p`."""
     equal = transcription.lower == transcription.upper
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     below, above = (jnp.where(equal, jnp.inf, x) for x in (below, above))
@@ -275,7 +283,7 @@ def _barrier_slope(transcription, w: CollocationPoint, mu, slack, p) -> Scalar:
     return mu * (jnp.sum(slack * (1 / above - 1 / below)) + jnp.sum(p * of_p))
 
 
-def _across(duals: Duals, residuals: Residuals) -> Scalar:
+def _multipliers_times_residuals(duals: Duals, residuals: Residuals) -> Scalar:
     """Σ multipliers · residuals over all equations."""
     pairs = (
         (duals.stages, residuals.stages),
@@ -290,7 +298,7 @@ def _across(duals: Duals, residuals: Residuals) -> Scalar:
 
 
 def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Scalar:
-    """The largest entry of the Lagrangian's gradient by the nodes, stages, controls and parameters."""
+    """The largest absolute entry of the Lagrangian's gradient by the nodes, stages, controls and parameters."""
     d, m = transcription.size, transcription.n_controls
 
     def one(*given):

@@ -18,7 +18,11 @@ WIDEST, LEAST = 1e4, 1e-4  # θ_max and θ_min as multiples of max(1, θ of the 
 
 
 class Filter(NamedTuple):
-    """Pairs (θ, φ), infinite where empty, the number of pairs so far, and θ of the first iterate (0: not known)."""
+    """The pairs (θ, φ) of earlier iterates.
+
+    - `theta`, `phi`: the pairs; unused entries are infinite. `count`: the number of pairs stored so far.
+    - `first`: θ of the first iterate, at least 1; 0 if it is not known yet.
+    """
 
     theta: Float[Array, " f"]
     phi: Float[Array, " f"]
@@ -46,7 +50,7 @@ def emptied(known: Filter) -> Filter:
     return empty_filter(known.theta.dtype, known.first)
 
 
-def begun(known: Filter, theta: Scalar) -> Filter:
+def with_first_theta(known: Filter, theta: Scalar) -> Filter:
     """The filter, with θ of the first iterate noted (as at least 1) if it was not known."""
     return known._replace(first=jnp.where(known.first > 0, known.first, jnp.maximum(1.0, theta)))
 
@@ -65,9 +69,9 @@ def augmented(known: Filter, now: Measure) -> Filter:
 def accepts(
     known: Filter, now: Measure, theta: Scalar, phi: Scalar, alpha: Scalar, slope: Scalar
 ) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-    """(whether a trial with (θ, φ) is accepted, whether by descent of φ, so that the filter stays as it is).
+    """(whether a trial with (θ, φ) is accepted, whether φ falls as far as its slope promises).
 
-    `slope`: dφ/dα; `alpha`: the step's length.
+    If both are true, the filter needs no further pair. `slope`: dφ/dα; `alpha`: the step's length.
     """
     lower = theta <= known.theta + now.theta_noise
     outside = jnp.all(lower | (phi <= known.phi + now.phi_noise)) & (theta <= WIDEST * known.first)

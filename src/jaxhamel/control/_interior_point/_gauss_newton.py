@@ -2,7 +2,8 @@
 
     ∇²L ≈ Σ h w (∂r/∂y)ᵀ (∂r/∂y) + Σ h w ∇²value ,
 
-without the second derivatives of residuals r, equations of motion, limits and charts. The end time must be fixed.
+with the residuals r of the costs that are squares and the value of the scalar costs (`RunningCost`). Second derivatives of
+residuals, equations of motion, limits and charts are left out. The end time must be fixed.
 """
 
 from functools import partial
@@ -28,9 +29,10 @@ from jaxhamel.control._interior_point._once import once
 
 
 def gauss_newton_parts(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
-    """The derivatives of all parts at an iterate; at points and ends of intervals no Hessian depends on multipliers.
+    """The derivatives of all parts at an iterate. Only the Hessians at the first and the last time depend on multipliers.
 
-    The points are under `vmap`: in lanes a step of the ball takes ten times as long (docs/performance.md#receding-horizons).
+    The points are mapped by `vmap`: in lanes, a step of the ball takes ten times as long
+    (docs/performance.md#receding-horizons).
     """
     points = jax.vmap(partial(_point, transcription))(*points_of(transcription, w))
     ends = jax.vmap(partial(_end, transcription))(transcription.intervals(w), w.X)

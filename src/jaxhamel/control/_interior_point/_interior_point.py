@@ -23,7 +23,7 @@ from jaxhamel.control._interior_point._derivatives import (
     values_of,
 )
 from jaxhamel.control._interior_point._filter import emptied
-from jaxhamel.control._interior_point._line_search import step
+from jaxhamel.control._interior_point._line_search import after_step
 from jaxhamel.control._interior_point._state import SearchState, errors_of
 
 LOGGED = 32  # the largest number of iterations in one call
@@ -41,12 +41,12 @@ class HistoryRow(NamedTuple):
 
 
 @compiled_with(FEW_RUNS)
-def advance(
+def more_iterations(
     transcription: Transcription, state: SearchState, tolerance: Scalar, many: Int[Array, ""]
 ) -> tuple[SearchState, Parts, HistoryRow, Int[Array, ""]]:
     """Makes up to `many` iterations.
 
-    **Returns:** (state, derivatives at the last iteration, rows of the history, the number of rows that are filled).
+    **Returns:** (state after them, derivatives at the last iterate, rows of the history, number of rows in use).
     """
     empty = jnp.zeros(LOGGED, state.mu.dtype)
 
@@ -75,7 +75,7 @@ def _iteration(
         return (state, jnp.zeros_like(state.mu))
 
     def go(state):
-        return step(transcription, state, parts, residuals)
+        return after_step(transcription, state, parts, residuals)
 
     errors, mu = state.errors, state.mu
     new, length = jax.lax.cond(state.done, stay, go, state)
@@ -86,13 +86,14 @@ def _iteration(
 def examined(
     transcription: Transcription, state: SearchState, tolerance: Scalar
 ) -> tuple[SearchState, Parts, Residuals]:
-    """The state with cost and errors of its iterate, whether it has converged, and the next μ; derivatives; residuals."""
+    """(state, derivatives, residuals) of the iterate. The state has its cost and errors, the next μ, and whether to end."""
     w, duals = state.w, state.duals
     parts = parts_of(transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
     errors = errors_of(transcription, w, duals, parts, residuals, jnp.zeros_like(state.mu))
     near = jnp.where(errors.largest() <= 10 * tolerance, state.near + 1, 0)
-    done = (errors.largest() <= tolerance) | (near >= 5)  # five times near: rounding allows no more
+    # five successive iterates within ten tolerances: rounding does not let them come closer
+    done = (errors.largest() <= tolerance) | (near >= 5)
     own = errors_of(transcription, w, duals, parts, residuals, state.mu).largest()
     smaller = jnp.maximum(tolerance / 10, jnp.minimum(0.2 * state.mu, state.mu**1.5))
     lowers = (own <= 10 * state.mu) & (state.mu > 0) & ~state.estimates

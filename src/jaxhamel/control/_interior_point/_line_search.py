@@ -29,12 +29,12 @@ from jaxhamel.control._interior_point._filter import (
     Measure,
     accepts,
     augmented,
-    begun,
     emptied,
+    with_first_theta,
 )
 from jaxhamel.control._interior_point._state import SearchState
 
-LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12  # of the regularisation
+LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12  # bounds of the regularisation
 SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
 NARROWEST = 1e-8  # the shortest step of the line search
 PENALTY = 1e5  # largest weight of the conditions, relative to the curvature; with small ones pivots are not positive
@@ -48,9 +48,10 @@ class Attempt(NamedTuple):
     - `kind`: a Newton direction, a direction with a second-order correction, a shorter step along the Newton direction, or
       an estimate of the multipliers without a step.
     - `shift`: the regularisation; `residuals`: the residuals that the direction removes.
-    - `move`, `alpha`: direction and length; `kept`, `kept_alpha`: direction and length without correction.
-    - `corrections`: the number of corrections so far; `theta`: the violation after the last attempt.
-    - `w`: the new iterate; `descends`: whether it is accepted by descent of φ; `over`: accepted or given up.
+    - `move`, `alpha`: direction and length; `kept`, `kept_alpha`: direction and length without second-order correction.
+    - `corrections`: the number of corrections so far; `theta`: the violation after the attempt before this one.
+    - `w`: the new iterate; `descends`: whether φ falls there as far as its slope promises; `over`: whether the line search
+      has ended, because a step is accepted or because it gives up.
     """
 
     kind: Int[Array, ""]
@@ -70,9 +71,9 @@ class Attempt(NamedTuple):
 class Setting(NamedTuple):
     """The data that all attempts of one iteration share.
 
-    - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix; `least`: the
-      first regularisation.
-    - `refines`: whether steps are corrected to second order, and multipliers estimated anew after shortened ones.
+    - `now`: violation and barrier function at the iterate; `penalty`: the weight of the conditions in the factored matrix;
+      `least`: the regularisation of the first attempt.
+    - `refines`: whether steps are corrected to second order, and multipliers estimated anew after shortened steps.
     """
 
     transcription: Transcription
@@ -88,8 +89,8 @@ class Setting(NamedTuple):
 class Trial(NamedTuple):
     """A trial iterate.
 
-    `enough`: whether the filter accepts it; `descends`: whether by descent of φ; `near`: whether it may be taken even if the
-    line search gives up (`_near`).
+    `enough`: whether the filter accepts it; `descends`: whether φ falls as far as its slope promises; `near`: whether it may
+    be taken even if the line search gives up (`_near`).
     """
 
     w: CollocationPoint
@@ -99,13 +100,13 @@ class Trial(NamedTuple):
     near: Bool[Array, ""]
 
 
-def step(
+def after_step(
     transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
 ) -> tuple[SearchState, Scalar]:
-    """(the state after one step, the step's length); if multipliers are to be estimated, only these change: length 0."""
+    """(the state after one step, the step's length). An estimate of the multipliers is a step of length 0."""
     setting = setting_of(transcription, state, parts, residuals)
     first = first_attempt(setting)
-    a = jax.lax.while_loop(lambda a: ~a.over, lambda a: attempted(setting, a), first)
+    a = jax.lax.while_loop(lambda a: ~a.over, lambda a: next_attempt(setting, a), first)
     return after_attempts(setting, a)
 
 
@@ -133,7 +134,7 @@ def after_attempts(setting: Setting, a: Attempt) -> tuple[SearchState, Scalar]:
 
 
 def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
-    """The multipliers, with those of equations taken from an estimate; multipliers of bounds, and of their limits, stay."""
+    """`duals` with the multipliers of equations taken from the estimate `new`; those of inequalities and bounds stay."""
     equal = transcription.lower == transcription.upper
     limits = jnp.where(equal, new.limits, duals.limits)
     return duals._replace(
@@ -148,8 +149,8 @@ def setting_of(
     residuals: Residuals,
     refines: bool = True,
 ) -> Setting:
-    """The data of an iteration, with the violation of the first one in the filter."""
-    state = state._replace(filter=begun(state.filter, residuals.norm()))
+    """The data that the attempts of one iteration share; notes θ of the search's first iterate in the filter."""
+    state = state._replace(filter=with_first_theta(state.filter, residuals.norm()))
     base = state.cost + state.mu * barrier_function(transcription, state.w)
     noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
     now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
@@ -170,10 +171,13 @@ def penalty_of(parts: Parts) -> Scalar:
 
 
 def first_attempt(setting: Setting) -> Attempt:
-    """The line search before its first attempt; a search that has converged makes none."""
+    """The first attempt of an iteration, yet to be made: a Newton step or an estimate of the multipliers.
+
+    A search that has converged makes no attempt: `over` is true.
+    """
     state, residuals = setting.state, setting.residuals
     zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
-    over = state.done  # under `vmap` an ended search runs along with the others
+    over = state.done  # under `vmap`, converged searches take part in the iterations of the others
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
     nothing = no_direction(state.w, state.duals)
     return Attempt(
@@ -198,8 +202,8 @@ def _newton(
     return move, to_boundary(t, state.w, move, state.mu)
 
 
-def attempted(setting: Setting, a: Attempt) -> Attempt:
-    """Makes the attempt `a`, and sets up the next: a correction, a shorter step or more regularisation."""
+def next_attempt(setting: Setting, a: Attempt) -> Attempt:
+    """Makes the attempt `a` and returns the next one: a correction, a shorter step or more regularisation."""
 
     def again(*_):
         return (a.move, a.alpha)
@@ -208,26 +212,26 @@ def attempted(setting: Setting, a: Attempt) -> Attempt:
         return _newton(setting, *given)
 
     move, alpha = jax.lax.cond(a.kind != SHORTER, newton, again, a.kind, a.residuals, a.shift)
-    return _judged(setting, a, move, alpha)
+    return _attempt_after_trial(setting, a, move, alpha)
 
 
-def shortened(setting: Setting, a: Attempt) -> Attempt:
-    """The attempt after all halvings that it needs, which solve no equations."""
+def attempt_after_halvings(setting: Setting, a: Attempt) -> Attempt:
+    """Halves the step until it is accepted or given up. Halvings solve no linear equations."""
     return jax.lax.while_loop(
         lambda a: (a.kind == SHORTER) & ~a.over,
-        lambda a: _judged(setting, a, a.move, a.alpha),
+        lambda a: _attempt_after_trial(setting, a, a.move, a.alpha),
         a,
     )
 
 
-def _judged(setting: Setting, a: Attempt, move: Direction, alpha: Scalar) -> Attempt:
-    """The attempt after the trial of a direction: accepted, given up, or what is to be tried next."""
+def _attempt_after_trial(setting: Setting, a: Attempt, move: Direction, alpha: Scalar) -> Attempt:
+    """Tries a direction and returns the attempt that follows, with `over` if the trial is accepted or given up."""
     solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
     alpha = jnp.where(estimates, 0.0, alpha)
     singular = solves & (~move.convex | ~_finite(move))
     kept = _choose(corrects, a.kept, move)  # the direction without correction
     kept_alpha = jnp.where(corrects, a.kept_alpha, alpha)
-    trial = _try(setting, move, alpha, kept, kept_alpha)
+    trial = _trial(setting, move, alpha, kept, kept_alpha)
     theta = trial.residuals.norm()
     accepted = trial.enough & ~singular
     may_correct = ~singular & ~accepted & _promising(setting, a, theta)
@@ -240,7 +244,7 @@ def _judged(setting: Setting, a: Attempt, move: Direction, alpha: Scalar) -> Att
         jnp.where(estimates, ESTIMATE, kind),
         jnp.where(
             singular & ~corrects & ~estimates,
-            larger(a.shift, setting.state.shift, setting.least),
+            larger_shift(a.shift, setting.state.shift, setting.least),
             a.shift,
         ),
         _choose(may_correct, corrected, setting.residuals),
@@ -256,9 +260,10 @@ def _judged(setting: Setting, a: Attempt, move: Direction, alpha: Scalar) -> Att
     )
 
 
-def _try(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
+def _trial(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
+    """The iterate after a step of length α along `move`, and whether the filter accepts it."""
     state = setting.state
-    w = moved(state.w, move, alpha)
+    w = iterate_after(state.w, move, alpha)
     cost, residuals = evaluate(setting.transcription, w)
     phi = cost + state.mu * barrier_function(setting.transcription, w)
     theta = residuals.norm()
@@ -287,7 +292,7 @@ def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
     return setting.refines & (first | lower) & jnp.isfinite(theta)
 
 
-def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoint:
+def iterate_after(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoint:
     """The iterate after a step of length α."""
     return CollocationPoint(
         w.q,
@@ -314,11 +319,12 @@ def _finite(move: Direction) -> Bool[Array, ""]:
     return jnp.isfinite(move.slope) & jnp.all(jnp.isfinite(move.delta))
 
 
-def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
-    """The next regularisation to try after `shift`; `floor`: the first one in this step; `last`: the last one needed so far.
+def larger_shift(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
+    """The regularisation to try after `shift` has failed.
 
-    It begins at a third of `last` and grows by a factor of eight. If none was needed yet (`last` = 0), it begins at
-    `LEAST_SHIFT` and grows by a factor of ten (Wächter and Biegler 2006, section 3.1).
+    `floor`: the first regularisation tried in this step; `last`: the one that the last regularised step needed, or 0.
+    The regularisation begins at a third of `last` (at least 2 `floor`) and grows by a factor of eight. If no step needed one
+    yet, it begins at `LEAST_SHIFT` and grows by a factor of ten (Wächter and Biegler 2006, section 3.1).
     """
     known = last > 0
     first = jnp.maximum(jnp.where(known, last / 3, LEAST_SHIFT), 2 * floor)
@@ -326,7 +332,7 @@ def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
 
 
 def damping_after(damping: Scalar, shift: Scalar, share: Scalar) -> Scalar:
-    """The least regularisation of the next step: larger after a step that the filter shortened, smaller after a long one.
+    """The least regularisation of the next step: more after a step that the filter shortened much, less after a long one.
 
     `share`: the step's length as a share of the longest step that the bounds allow; `shift`: the step's regularisation.
 

@@ -16,10 +16,9 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel import _lapack
 
-MATRICES_AT_ONCE = (
-    32  # inverted in one loop; more do not fit into the cache (docs/performance.md#many-starts)
-)
-LARGEST = 28  # rows of a matrix that is inverted here; larger ones are left to LAPACK
+# Number of matrices inverted in one loop: more do not fit into the cache (docs/performance.md#many-starts).
+MATRICES_AT_ONCE = 32
+MOST_ROWS = 28  # matrices with more rows are left to LAPACK
 
 
 def _for_batches(one: Callable[..., Array], many: Callable[..., Array]) -> Callable[..., Array]:
@@ -52,11 +51,11 @@ def _full(size: int, batched, matrices) -> list[Array]:
     return [x if has else jnp.broadcast_to(x, (size, *x.shape)) for x, has in pairs]
 
 
-def _last(x: Float[Array, "B n k"]) -> Float[Array, "n k B"]:
+def _batch_last(x: Float[Array, "B n k"]) -> Float[Array, "n k B"]:
     return jnp.moveaxis(x, 0, -1)
 
 
-def _first(x: Float[Array, "n k B"]) -> Float[Array, "B n k"]:
+def _batch_first(x: Float[Array, "n k B"]) -> Float[Array, "B n k"]:
     return jnp.moveaxis(x, -1, 0)
 
 
@@ -66,7 +65,7 @@ def _first(x: Float[Array, "n k B"]) -> Float[Array, "B n k"]:
 def _inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
     """Inverts `MATRICES_AT_ONCE` matrices at a time, so that they stay in the cache."""
     many, n, _ = matrices.shape
-    if n > LARGEST:
+    if n > MOST_ROWS:
         return lax.map(_lapack.inverse_by_columns, matrices)
     if many <= MATRICES_AT_ONCE:
         return _some_inverses(matrices)
@@ -81,9 +80,9 @@ def _inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
 def _some_inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
     """Inverts by Gauss–Jordan elimination in place, with exchanges of rows for the largest pivot."""
     n = matrices.shape[1]
-    start = _last(matrices), jnp.zeros((n, matrices.shape[0]), int)
+    start = _batch_last(matrices), jnp.zeros((n, matrices.shape[0]), int)
     A, rows = lax.fori_loop(0, n, _eliminated, start)
-    return _first(_with_columns(A, rows))
+    return _batch_first(_with_columns(A, rows))
 
 
 def _eliminated(k: Int[Array, ""], carry):
@@ -144,8 +143,8 @@ def _inverse_jvp(primals, tangents):
 
 
 def _factors(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
-    """L with L Lᵀ = A, of which the lower triangle is read; NaN for a matrix that is not positive."""
-    A, places = _last(matrices), jnp.arange(matrices.shape[1])[:, None]
+    """L with L Lᵀ = A, from the lower triangle of A; NaN for a matrix that is not positive definite."""
+    A, places = _batch_last(matrices), jnp.arange(matrices.shape[1])[:, None]
 
     def column(k, carry):
         A, L = carry
@@ -153,12 +152,12 @@ def _factors(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
         own = jnp.where(places >= k, own / jnp.sqrt(lax.dynamic_index_in_dim(own, k, 0)), 0.0)
         return A - own[:, None] * own[None], lax.dynamic_update_index_in_dim(L, own, k, 1)
 
-    return _first(lax.fori_loop(0, len(places), column, (A, jnp.zeros_like(A)))[1])
+    return _batch_first(lax.fori_loop(0, len(places), column, (A, jnp.zeros_like(A)))[1])
 
 
 def _solves(factors: Float[Array, "B n n"], rhs: Float[Array, "B n k"]) -> Float[Array, "B n k"]:
     """Solves L Lᵀ x = b for many matrices."""
-    L, b, n = _last(factors), _last(rhs), factors.shape[1]
+    L, b, n = _batch_last(factors), _batch_last(rhs), factors.shape[1]
     places = jnp.arange(n)[:, None]
 
     def forward(k, b):
@@ -170,13 +169,13 @@ def _solves(factors: Float[Array, "B n n"], rhs: Float[Array, "B n k"]) -> Float
         row = lax.dynamic_index_in_dim(L, k, 0, keepdims=False)
         return _substituted(b, k, jnp.where(places < k, row, 0.0), row)
 
-    return _first(lax.fori_loop(0, n, backward, lax.fori_loop(0, n, forward, b)))
+    return _batch_first(lax.fori_loop(0, n, backward, lax.fori_loop(0, n, forward, b)))
 
 
 def _substituted(b, k, others: Float[Array, "n B"], entries: Float[Array, "n B"]):
     """One step of a substitution: replaces b_k by the unknown x_k, and subtracts the terms of x_k from other rows.
 
-    `entries`: the matrix' column k, or row k of its transpose; `others`: the same without the rows that are done.
+    `entries`: column k of the triangular matrix; `others`: the same, with zeros in the rows that are solved already.
     """
     x = lax.dynamic_index_in_dim(b, k, 0, keepdims=False)
     x = x / lax.dynamic_index_in_dim(entries, k, 0)
@@ -193,7 +192,7 @@ _cho_solve_of = _for_batches(_one_solve, _solves)
 
 @jax.custom_jvp
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L with L Lᵀ = A, with derivatives; NaN for a matrix that is not positive."""
+    """L with L Lᵀ = A, with derivatives; NaN for a matrix that is not positive definite."""
     return _cholesky(matrix)
 
 

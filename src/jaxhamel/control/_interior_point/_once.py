@@ -34,7 +34,11 @@ def _merged(closed: Any) -> Any:
 
 
 class _Merging:
-    """The merging of a program: its equations so far, the results of operations by their keys, variables of constants."""
+    """A program while its operations are merged.
+
+    - `equations`: the merged program so far; `found`: operations with their results, by their keys (`_key`).
+    - `arrays`: the variable of each constant array, by the array's `id`.
+    """
 
     def __init__(self) -> None:
         self.equations: list[Any] = []
@@ -98,7 +102,7 @@ def _same_derivatives(one: Any, other: Any) -> bool:
     rule = _rule(one)
     if rule is not None and rule == _rule(other):
         return True
-    texts = [_of_derivatives(equation) for equation in (one, other)]
+    texts = [_derivative_text(equation) for equation in (one, other)]
     return texts[0] is not None and texts[0] == texts[1]
 
 
@@ -106,7 +110,7 @@ def _rule(equation: Any) -> Any:
     """The function that differentiates an operation, and its static arguments; None if it is not found.
 
     Operations with the same function need no comparison of derivatives, which takes a tenth of a second for each pair. JAX
-    keeps the function in the closures of `jvp_jaxpr_fun`, which other versions of JAX may arrange otherwise.
+    keeps the function in the closures of `jvp_jaxpr_fun`; a version of JAX that does otherwise gives None.
     """
     try:
         return _innermost(equation.params["jvp_jaxpr_fun"])
@@ -134,8 +138,11 @@ def _wrapped_in(function: Any) -> Iterator[Any]:
             yield from _wrapped_in(value)
 
 
-def _of_derivatives(equation: Any) -> str | None:
-    """The program of an operation's derivatives to the second order; None if it has values that its text does not show."""
+def _derivative_text(equation: Any) -> str | None:
+    """The program of an operation's derivatives to the second order, as text.
+
+    It is None if the text does not show all values: for constant arrays, and for arguments that are not floats.
+    """
     given, results = ([core.Var(x.aval) for x in of] for of in (equation.invars, equation.outvars))
     inner, alone = (
         equation.params["call_jaxpr"].jaxpr,

@@ -1,8 +1,8 @@
 """Derivatives at all collocation points as one program of scalar operations, each point and each direction a lane.
 
-A lane computes the derivative of the Lagrangian's gradient, of the value and of the cost along one unit vector. For the ball
-with three masses it is half as many operations as all directions in one lane, and compiles in a quarter of the time
-(docs/performance.md#derivatives-of-collocation).
+A lane computes the derivatives of the Lagrangian's gradient, of the value and of the cost along one unit vector. For the
+ball with three masses this takes half as many operations as one lane for all directions of a point, and compiles in a
+quarter of the time (docs/performance.md#derivatives-of-collocation).
 """
 
 from collections.abc import Callable
@@ -18,17 +18,20 @@ from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works
 from jaxhamel._typing import Scalar
 
-# Lengths of programs in scalar operations. A program shorter than the first has all directions in one lane; one longer than
-# the second stays operations on arrays, since every 3,000 scalar operations are a loop, which compiles in about two seconds;
-# tracing stops at the third.
+# Lengths of programs in scalar operations. A program up to the first length has all directions in one lane. A program longer
+# than the second is not turned into scalar operations: each 3,000 of them make a loop, which compiles in about two seconds.
+# Tracing stops at the third length.
 SHORTEST, LONGEST, MOST_TRACED = 3_000, 30_000, 150_000
-# Upper bound of the length of the gradient's derivative along one direction, over the length of the function: it is 3.7 to 5
+# Upper bound of (length of the gradient's derivative along one direction) / (length of the function). The ratio is 3.7 to 5
 # for the built-in problems.
 GROWTH = 6
 
 
 class Derivatives(NamedTuple):
-    """A vector function, a cost, and their derivatives; `hessian` is that of the Lagrangian."""
+    """The value of a vector function and a cost, their first derivatives, and the Hessian of cost + multiplier · value.
+
+    `gradient`: of the cost alone.
+    """
 
     value: Float[Array, " f"]
     cost: Scalar
@@ -83,7 +86,7 @@ def derivatives_in_lanes(
 
 
 def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"]) -> bool:
-    """Whether the derivatives are a short program, judged by the function's own length, before they are traced."""
+    """Whether the program of the derivatives is short, estimated from the function's length before they are traced."""
     leaves, structure = jax.tree.flatten((at, y))
 
     def flat(*given):

@@ -42,7 +42,7 @@ class Factored(NamedTuple):
     - `moves`, `costates`: the responses of (δ, c) and of the costates to unit multipliers of the conditions and to unit
       parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
     - `S`, `T`: Cholesky's factors of S + C T₀⁻¹ Cᵀ and of T₀, with the roots of their diagonals.
-    - `C`: the derivative of the conditions by p; `across`: T₀⁻¹ Cᵀ.
+    - `C`: the derivative of the conditions by p; `across`: T₀⁻¹ Cᵀ; `convex`: whether all pivots are positive.
     """
 
     recursion: Recursion
@@ -107,6 +107,8 @@ def correction(
 
 
 def _recursion(H, A, d: int) -> tuple[Recursion, Bool[Array, ""]]:
+    """The Riccati recursion from the last interval to the first, and whether all pivots are positive."""
+
     def back(P, at):
         H, A = at
         Q = H + A.T @ P @ A
@@ -142,7 +144,7 @@ def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
 
 
 def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
-    """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive).
+    """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive definite).
 
     The diagonal is raised a little, since conditions may be dependent.
     """
@@ -157,6 +159,7 @@ def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
 
 
 def _positive_solve(root: Any, right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """Solves A x = `right` with the factor and the roots from `_cholesky`."""
     L, roots = root
     if not right.size:
         return right

@@ -2,10 +2,10 @@
 
     Σ_k D_jk x_k − J_j x_j = b_j ,    j = 1 … s ,
 
-with D the collocation's differentiation matrix and J_j the Jacobian of h f at stage j. The dependencies between coordinates
-and rates are read from the equations of motion when they are traced. Coordinates that depend on one another form one block,
-whose matrix is inverted; blocks are solved in the order of their dependencies. A coordinate whose rate does not depend
-on itself (an angle, whose rate is another coordinate; a prescribed velocity) needs D⁻¹ alone, which is a constant.
+with D the collocation's differentiation matrix and J_j the Jacobian of h f at stage j. The traced equations of motion show
+on which coordinates each rate depends. Coordinates whose rates depend on one another form one block, whose matrix is
+inverted; blocks are solved in the order of their dependencies. A coordinate whose rate does not depend on itself (an angle,
+whose rate is another coordinate; a prescribed velocity) needs only D⁻¹, which is constant.
 """
 
 from typing import NamedTuple
@@ -50,7 +50,9 @@ def blocks_of(transcription: Transcription, w: CollocationPoint) -> tuple[StageB
     left, blocks = list(range(len(reach))), []
     while left:
         ready = [i for i in left if not np.any(reach[i, left])]
-        if not ready:  # then coordinates that depend on one another, but on no others that are left
+        if (
+            not ready
+        ):  # then a group that depend on one another, and on no other remaining coordinate
             within = [i for i in left if reach[i, i]]
             first = min(within, key=lambda i: int(np.sum(reach[i, left])))
             ready = [i for i in left if reach[first, i] and reach[i, first]]
@@ -63,7 +65,7 @@ def blocks_of(transcription: Transcription, w: CollocationPoint) -> tuple[StageB
 
 
 def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.ndarray, "d d"]:
-    """Whether the rate of coordinate i depends on coordinate j; true for all if the equations of motion do not show it."""
+    """Entry (i, j): whether the rate of coordinate i depends on coordinate j. All are true if tracing does not show it."""
     d = transcription.size
 
     def rate(y, q, x, share):
@@ -123,11 +125,11 @@ def adjoint_solution(
     equations: StageEquations,
     right: Float[Array, "s d"],
 ) -> Float[Array, "s d"]:
-    """Solves the transposed equations."""
+    """Solves Σ_j D_jk x_j − J_kᵀ x_k = b_k for x, the transposed equations, with b = `right`."""
     of_block, found = _by_block(blocks, derivative, equations, True), {}
     for k, block in reversed(list(enumerate(blocks))):
         at = np.asarray(block.coordinates)
-        later = _reading(block, blocks[k + 1 :])
+        later = _dependent_coordinates(block, blocks[k + 1 :])
         own = right[:, at]
         if later:
             known = jnp.stack([found[i] for i in later], axis=1)
@@ -136,14 +138,14 @@ def adjoint_solution(
     return jnp.stack([found[i] for i in range(right.shape[1])], axis=1)
 
 
-def _reading(block: StageBlock, others: tuple[StageBlock, ...]) -> list[int]:
-    """The coordinates of those other blocks that depend on this block."""
+def _dependent_coordinates(block: StageBlock, others: tuple[StageBlock, ...]) -> list[int]:
+    """The coordinates of those among the blocks `others` that depend on `block`."""
     own = set(block.coordinates)
     return [i for other in others if own & set(other.before) for i in other.coordinates]
 
 
 def _by_block(blocks, derivative, equations: StageEquations, transposed: bool) -> list:
-    """For each block, the function that solves its own equations, of right-hand sides `(s, n, k)`."""
+    """For each block, the function that solves its own equations for right-hand sides `(s, n, k)`."""
     inverses = iter(equations.inverses)
     constant = jnp.asarray(np.linalg.inv(derivative), equations.J.dtype)
 

@@ -20,7 +20,7 @@ from jaxhamel.control._interior_point._filter import Filter, emptied, empty_filt
 
 
 class Errors(NamedTuple):
-    """Stationarity, violation and complementarity, scaled as by IPOPT."""
+    """The errors of an iterate: stationarity and complementarity, scaled as by IPOPT, and violation."""
 
     stationarity: Scalar
     violation: Scalar
@@ -34,11 +34,12 @@ class Errors(NamedTuple):
 class SearchState(NamedTuple):
     """The state of the method between two iterations.
 
-    - `mu`: the barrier parameter; `filter`: of the line search; `estimates`: whether to estimate the multipliers anew.
-    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: number of successive steps of the shortest length;
-      `near`: number of successive iterations within ten times the tolerance.
-    - `floor`: the least regularisation; `shift`: the last larger one that was needed, or 0; `damping`: the least one after
-      steps that the line search had to shorten.
+    - `w`, `duals`: the iterate and its multipliers; `mu`: the barrier parameter; `filter`: the filter of the line search;
+      `estimates`: whether the next iteration estimates the multipliers instead of making a step.
+    - `cost`, `errors`: those of the iterate; `done`: whether the search has converged; `stuck`: the number of successive
+      steps of the shortest length; `near`: the number of successive iterates within ten times the tolerance.
+    - `floor`: the least regularisation of all steps; `damping`: a further lower limit of it after steps that the line search
+      had to shorten; `shift`: the last regularisation above these that a step needed, or 0.
     """
 
     w: CollocationPoint
@@ -86,7 +87,7 @@ def errors_of(
 
 
 @compiled_with(QUICK)
-def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
+def first_state(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
     """The state before the first iteration; without bounds, μ is 0.
 
     The multipliers are estimated before the first step: with zero multipliers the Hessian lacks the curvature of the
@@ -135,5 +136,5 @@ def resumed(state: SearchState) -> SearchState:
 
 
 def strong(state: SearchState) -> SearchState:
-    """The state without weak types, so that `advance` is compiled only once."""
+    """The state without JAX's weak types, so that `more_iterations` is compiled only once."""
     return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), state)

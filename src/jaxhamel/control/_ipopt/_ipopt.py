@@ -13,7 +13,7 @@ from jaxhamel.control._checks._methods import check_ipopt, imported_ipyopt
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._interior_point._derivatives import evaluate
-from jaxhamel.control._interior_point._state import start
+from jaxhamel.control._interior_point._state import first_state
 from jaxhamel.control._ipopt._sparse import (
     Numbering,
     derivatives_at,
@@ -27,13 +27,11 @@ from jaxhamel.control._ipopt._sparse import (
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
 
-FINAL_BARRIER = (
-    1e-9  # barrier parameter μ with which the search of `Collocation` continues from IPOPT's point
-)
+FINAL_BARRIER = 1e-9  # μ with which the search of `Collocation` continues from IPOPT's point
 
 
 class Ipopt(eqx.Module):
-    """IPOPT on the transcription of `Collocation`, with the same exact derivatives; a second solver to compare with.
+    """Solves the transcription of `Collocation` by IPOPT, with the same exact derivatives: a second solver to compare with.
 
     The search of `Collocation` then continues from IPOPT's point and multipliers for a few iterations, so that the result
     has costates and a certificate like any other. `history` has IPOPT's iterations first.
@@ -41,7 +39,7 @@ class Ipopt(eqx.Module):
     **Arguments:**
 
     - `direct`: the `Collocation` with mesh, points, tolerance and limits of the search.
-    - `options`: of IPOPT, as pairs, such as `(("mu_strategy", "adaptive"),)`.
+    - `options`: options of IPOPT as pairs, such as `(("mu_strategy", "adaptive"),)`.
 
     It needs the package ipyopt: `pip install jaxhamel[ipopt]`, and double precision.
 
@@ -92,7 +90,7 @@ class _SparseProgram:
             "max_cpu_time": method.max_seconds,
             **options,
         }
-        g_lower, g_upper = self._limits()
+        g_lower, g_upper = self._constraint_bounds()
         problem = ipyopt.Problem(
             z.size, lower, upper, g_lower.size, g_lower, g_upper,
             (self.jacobian.rows, self.jacobian.columns), (self.hessian.rows, self.hessian.columns),
@@ -106,10 +104,10 @@ class _SparseProgram:
         )  # fmt: skip
         multipliers, low, high = np.zeros(g_lower.size), np.zeros(z.size), np.zeros(z.size)
         z, _, _ = problem.solve(z, mult_g=multipliers, mult_x_L=low, mult_x_U=high)
-        self._take(*map(jnp.asarray, (z, multipliers, low, high)))
+        self._set_state(*map(jnp.asarray, (z, multipliers, low, high)))
 
-    def _take(self, z: Array, multipliers: Array, low: Array, high: Array) -> None:
-        """Gives the search IPOPT's point and multipliers."""
+    def _set_state(self, z: Array, multipliers: Array, low: Array, high: Array) -> None:
+        """Sets the search's state to IPOPT's point and multipliers, which are moved inside their bounds."""
         t, count = self.transcription, self.like.p.shape[0]
         split = z.shape[0] - count
         p, *of_p = _central(z[split:], t.p_lower, t.p_upper, low[split:], high[split:])
@@ -118,10 +116,11 @@ class _SparseProgram:
         value = evaluate(t, w)[1].limits
         slack, low, high = _central(value, t.lower, t.upper, duals.low, duals.high)
         w, duals = w._replace(slack=slack), duals._replace(low=low, high=high)
-        begun = start(t, w, jnp.asarray(FINAL_BARRIER, z.dtype))
+        begun = first_state(t, w, jnp.asarray(FINAL_BARRIER, z.dtype))
         self.search.state = begun._replace(duals=duals, estimates=jnp.asarray(False))
 
     def _bounds(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) bounds of the unknowns z."""
         count = self.like.p.shape[0]
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         if count:
@@ -129,7 +128,8 @@ class _SparseProgram:
             upper[-count:] = np.asarray(self.transcription.p_upper)
         return lower, upper
 
-    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+    def _constraint_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) bounds of the constraints g: 0 for equations."""
         shape = self.like.slack.shape
         equations = np.zeros(self._rows)
         sides = (self.transcription.lower, self.transcription.upper)
@@ -138,6 +138,7 @@ class _SparseProgram:
 
     @property
     def _rows(self) -> int:
+        """The number of equations among the constraints."""
         numbers = self.numbers
         return numbers.stages.size + numbers.gaps.size + numbers.conditions.size
 
@@ -146,7 +147,7 @@ class _SparseProgram:
 
     def _derivatives(self, z: np.ndarray, multipliers: np.ndarray | None = None) -> Any:
         """(gradient, Jacobian, Hessian), computed only if the point or the multipliers have changed."""
-        known = np.zeros(self._limits()[0].size) if multipliers is None else multipliers
+        known = np.zeros(self._constraint_bounds()[0].size) if multipliers is None else multipliers
         key = z.tobytes() + (b"" if multipliers is None else multipliers.tobytes())
         if key != self.key:
             at = self.transcription, self.like, jnp.asarray(z), jnp.asarray(known)
@@ -154,12 +155,14 @@ class _SparseProgram:
         return self.found
 
     def _hessian(self, z: np.ndarray, multipliers: np.ndarray, factor: float, out: np.ndarray):
+        """Writes the Hessian of `factor` · cost + multipliers · constraints to `out`."""
         of_both = np.asarray(self._derivatives(z, multipliers)[2])
         if factor != 1.0:
             of_both = of_both + (factor - 1.0) * np.asarray(self._derivatives(z)[2])
         _into(out, of_both[self.hessian.kept])
 
     def _note(self, mode, k, cost, violation, stationarity, mu, norm, shift, dual, step, trials):
+        """Adds an iteration of IPOPT to the history; True lets IPOPT go on."""
         self.search.note(
             cost=self.search.cost_unit * cost,
             gradient_norm=stationarity,

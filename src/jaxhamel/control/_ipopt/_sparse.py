@@ -14,7 +14,7 @@ from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate, parts_of
 
-FIXED = -1  # place of the initial state, which is no unknown
+FIXED = -1  # place of those entries of the initial state that are given, not unknown
 
 
 class Numbering(NamedTuple):
@@ -63,6 +63,7 @@ class Numbering(NamedTuple):
 
 
 def _entry_numbers(arrays: tuple[Any, ...]) -> list[Any]:
+    """Numbers the entries of all arrays one after the other, from 0 on; in arrays of the same shapes."""
     ends = np.cumsum([0, *(np.size(x) for x in arrays)])
     return [
         np.arange(a, a + np.size(x)).reshape(np.shape(x))
@@ -79,7 +80,11 @@ class Entries(NamedTuple):
 
     @classmethod
     def of(cls, blocks: list[Any], lower: bool) -> "Entries":
-        """**Arguments:** `blocks`: (places of rows `(…, a)`, of columns `(…, b)`); `lower`: keep the lower triangle only."""
+        """Lists the entries of all blocks, without those of fixed places.
+
+        **Arguments:** `blocks`: pairs (places of rows `(…, a)`, places of columns `(…, b)`); `lower`: whether to keep only
+        the lower triangle.
+        """
         rows, columns = ([], [])
         for a, b in blocks:
             shape = (*a.shape, b.shape[-1])

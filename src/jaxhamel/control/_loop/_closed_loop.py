@@ -22,13 +22,13 @@ from jaxhamel.control._checks._closed_loop import (
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
 from jaxhamel.control._loop._periods._in_lanes import in_lanes
-from jaxhamel.control._loop._periods._noise import keys_of, noise_in
+from jaxhamel.control._loop._periods._noise import noise_in, noise_keys
 from jaxhamel.control._loop._periods._period import (
     Periods,
     after_period,
     as_arguments,
-    begun,
     decided,
+    first_loop,
     sampled_at,
     trajectory_of,
 )
@@ -72,11 +72,12 @@ def closed_loop(
       ensemble run in lanes, as in `jaxhamel.ensemble.rollout`.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
 
-    **Returns:** a `Trajectory` at the K + 1 times, with a leading ensemble axis where there is one. Its `control` is a
-    function of time, the commands as they acted, with the last `memory` of a law that has one. A trajectory that breaks
-    down is NaN from there on, `result` says so. A motion that grows but stays finite is no failure: `stats` has the
-    largest |u_i| in the first tenth, the first half and the last tenth of the samples, `largest_first`, `largest_half` and
-    `largest_last`, of the commands where u is empty, and `print` shows them; they have no derivative.
+    **Returns:** a `Trajectory` at the K + 1 times, with a leading ensemble axis if `in_axes` is given. Its `control` gives
+    the commands that acted as a function of time and, for a law with memory, the last `memory`. A trajectory that breaks
+    down is NaN from that time on, and its `result` is a failure. A motion that grows but stays finite is no failure: for
+    such motions `stats` has the largest |u_i| in the first tenth, the first half and the last tenth of the samples, as
+    `largest_first`, `largest_half` and `largest_last` (of the commands if u is empty), and `print` shows them. These
+    numbers have no derivative.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 
@@ -117,28 +118,28 @@ def _run_with(
     width = _check_first_trajectory(first, t0, key)
     parts, axes, table = _without_table(tuple(given.values()), axes)
     arrays, others = eqx.partition(parts, eqx.is_array)
-    axes = None if axes is None else tuple(_of_arrays(parts, axes))
+    axes = None if axes is None else tuple(_axes_of_arrays(parts, axes))
     plan = Periods(samples, steps, route, width, batch, axes, controller.delay)
     return arrays, others, table, t0, key, plan
 
 
 @jit
 def _run_one_loop(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
-    shared, words = (table, t0), keys_of(key, plan)
+    shared, keys = (table, t0), noise_keys(key, plan)
     if plan.axes is not None:
-        return in_lanes(arrays, others, shared, words, plan)
+        return in_lanes(arrays, others, shared, keys, plan)
     parts = eqx.combine(arrays, others)
 
     def turn(loop, at):
-        k, words = at
+        k, key = at
         at = sampled_at(parts, shared, k)
-        noise = noise_in(words, jnp.uint32(0), plan.width[1], t0.dtype) if plan.width[1] else None
+        noise = noise_in(key, jnp.uint32(0), plan.width[1], t0.dtype) if plan.width[1] else None
         loop, applied = decided(parts, loop, (*at, noise))
         loop = after_period(parts, loop, at[:2], applied, plan)
         return loop, (loop.q, loop.u, applied)
 
-    first = begun(parts, t0.dtype, plan)
-    last, rows = jax.lax.scan(turn, first, (jnp.arange(plan.samples), words))
+    first = first_loop(parts, t0.dtype, plan)
+    last, rows = jax.lax.scan(turn, first, (jnp.arange(plan.samples), keys))
 
     def join(x, later):
         return jnp.concatenate([x[None], later])
@@ -178,7 +179,7 @@ def _check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
 
 
 def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
-    """Checks the law's command at the initial state, and returns it; for a law with memory, zeros of the command's shape."""
+    """Checks the law's command at the initial state and returns it; for a law with memory it returns zeros of its shape."""
     system, t0, q0, u0 = at
     observes = exact is not None and controller.estimator is None
     if not has_memory(controller.law):
@@ -195,7 +196,7 @@ def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
 
 
 class OfSensors(eqx.Module):
-    """A controller's law as a function of (t, q, u), by its sensors without noise; a pytree, so that it is compiled once."""
+    """A controller's law as a function of (t, q, u), through its sensors without noise. As a pytree it is compiled once."""
 
     controller: Sampled
     system: Any
@@ -208,7 +209,8 @@ class OfSensors(eqx.Module):
         return self.controller.law(t, *as_arguments(seen))
 
 
-def _of_arrays(parts: tuple[Any, ...], axes: list[int | None]) -> list[int | None]:
+def _axes_of_arrays(parts: tuple[Any, ...], axes: list[int | None]) -> list[int | None]:
+    """The axes of those leaves that are arrays."""
     return [a for x, a in zip(jax.tree.leaves(parts), axes, strict=True) if eqx.is_array(x)]
 
 

@@ -1,4 +1,4 @@
-"""The plan of a receding horizon between two samples: moved in time, begun at another state, improved."""
+"""The steps from one plan of a receding horizon to the next: shift it in time, let it begin at the new state, improve it."""
 
 from typing import Any
 
@@ -22,21 +22,21 @@ from jaxhamel.control._interior_point._derivatives import (
 from jaxhamel.control._interior_point._filter import emptied, empty_filter
 from jaxhamel.control._interior_point._gauss_newton import gauss_newton_parts
 from jaxhamel.control._interior_point._interior_point import STUCK
-from jaxhamel.control._interior_point._line_search import step
+from jaxhamel.control._interior_point._line_search import after_step
 from jaxhamel.control._interior_point._state import SearchState, errors_of, resumed, strong
 
 HESSIANS = {"gauss-newton": gauss_newton_parts, "exact": parts_of}
 ROUNDING = 1e-6  # shares of an interval below this count as rounding
-CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central path, μ/distance, and its inverse
+CENTRED = 10.0  # a bound's multiplier is kept within this factor of its value on the central path, μ/distance
 
 
-def later(
+def plan_later(
     transcription: Transcription, w: CollocationPoint, duals: Duals, intervals: Scalar
 ) -> tuple[CollocationPoint, Duals]:
-    """Moves a plan and its multipliers to a mesh that begins `intervals` intervals later, not necessarily a whole number.
+    """Shifts a plan and its multipliers to a mesh that begins `intervals` intervals later; the number may be fractional.
 
-    Values are linear between those of neighbouring intervals; the last ones are repeated. All intervals must have the same
-    length, and all nodes must be bases.
+    Values are interpolated linearly between neighbouring intervals; those of the last interval are repeated. All intervals
+    must have the same length, and all nodes must be the bases of their charts.
     """
     space, whole = transcription.system.space, jnp.floor(intervals + ROUNDING)
     share = jnp.maximum(intervals - whole, 0.0).astype(w.x.dtype)
@@ -58,9 +58,9 @@ def later(
 
     others = {name: mixed(getattr(w, name)) for name in ("x", "X", "c", "slack")}
     unchanged = ("conditions", "p_low", "p_high")
-    moved = {x: getattr(duals, x) for x in unchanged}
-    moved |= {x: mixed(getattr(duals, x)) for x in Duals._fields if x not in unchanged}
-    return w._replace(q=jax.vmap(between)(before, after), **others), Duals(**moved)
+    multipliers = {x: getattr(duals, x) for x in unchanged}
+    multipliers |= {x: mixed(getattr(duals, x)) for x in Duals._fields if x not in unchanged}
+    return w._replace(q=jax.vmap(between)(before, after), **others), Duals(**multipliers)
 
 
 def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
@@ -71,9 +71,11 @@ def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
     return w._replace(q=bases, x=w.x.at[0].set(first))
 
 
-def warm(transcription: Transcription, state: SearchState) -> SearchState:
-    """The state from which the next iterations continue: slacks inside of their bounds, and multipliers of bounds near the
-    central path."""
+def warm_start(transcription: Transcription, state: SearchState) -> SearchState:
+    """The state from which the next iterations continue.
+
+    Its slacks are inside their bounds, and the bounds' multipliers are near the central path.
+    """
     state = resumed(state)._replace(filter=empty_filter(state.mu.dtype))
     if not transcription.limits:
         return state
@@ -138,7 +140,7 @@ def _iteration(
     barrier: Scalar,
     hessian: str,
 ) -> SearchState:
-    """One iteration: updates the errors and μ, and makes a step unless the plan is solved for the last μ."""
+    """One iteration: updates the errors and μ, and makes a step unless the plan is within tolerance at the least μ."""
     w, duals = state.w, state.duals
     parts = HESSIANS[hessian](transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
@@ -155,13 +157,13 @@ def _iteration(
     )
 
     def go(state):
-        return step(transcription, state, parts, residuals)[0]
+        return after_step(transcription, state, parts, residuals)[0]
 
     return jax.lax.cond(done, lambda state: state, go, state)
 
 
 def violation(transcription: Transcription, w: CollocationPoint) -> Scalar:
-    """The largest residual of a plan's equations and limits; infinite where the plan is not finite."""
+    """The largest residual of a plan's equations and limits; infinite if the plan has a number that is not finite."""
     largest = evaluate(transcription, w)[1].largest()
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(w)]))
     return jnp.where(finite & jnp.isfinite(largest), largest, jnp.inf)

@@ -1,4 +1,4 @@
-"""Deadlines on the clock: gives the commands of a law with memory in time, however long its computations take."""
+"""Deadlines on the clock: a command is there in time, however long the law's computations take."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
@@ -51,7 +51,7 @@ class OnTime:
         self.memory = planned
 
     def __call__(self, t: float, *seen: Any) -> Float[np.ndarray, " p"]:
-        """The command of the sample at t; `seen`: q and u, or what the law's `step` takes."""
+        """The command of the sample at t; `seen`: q and u, or the observation that the law's `step` takes in their place."""
         self.samples += 1
         if self._late is not None and self._late.done():
             self.memory = self.law.resumed(self._late.result()[1], self.memory)

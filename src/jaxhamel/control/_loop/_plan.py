@@ -20,10 +20,11 @@ from jaxhamel.simulate import Trajectory
 
 
 class MotionPlan(NamedTuple):
-    """The plan that a feedback is to hold a motion to: the first arguments of `regulate`.
+    """The plan along which a feedback stabilises a motion: the first arguments of `regulate`.
 
-    - `system`: a system driven by its control: a `jaxhamel.MovingParts` where parts of it have a prescribed motion.
-    - `ts`: equal steps, `(N+1,)` [s]; `q`, `u`: the states at `ts`; `control`: a callable of t, θ̈ for moving parts.
+    - `system`: a system driven by its control; if parts of it have a prescribed motion, a `jaxhamel.MovingParts`.
+    - `ts`: equal steps, `(N+1,)` [s]; `q`, `u`: the states at `ts`; `control`: a callable of t, which gives θ̈ for moving
+      parts.
     """
 
     system: System
@@ -55,7 +56,7 @@ def plan_of(result: Result) -> MotionPlan:
 
     **Returns:** a `MotionPlan`.
 
-    **Raises:** `TypeError` for anything else; `ValueError` if the motion of the result breaks down.
+    **Raises:** `TypeError` for an argument of another type; `ValueError` if the motion of the result breaks down.
     """
     check_result(result)
     found = result.trajectory
@@ -73,7 +74,8 @@ def _has_equal_steps(found: Trajectory) -> bool:
 
 
 def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> MotionPlan:
-    """The motion of a problem under a control as a plan at equal time steps; simulated again if its own are not equal."""
+    """The motion `found` of a problem under a control, as a plan at equal time steps; it is simulated anew if its own steps
+    are unequal."""
     ts = np.asarray(found.ts)
     if not _has_equal_steps(found):
         ts = np.linspace(ts[0], ts[-1], len(ts))

@@ -16,8 +16,15 @@ from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._state import SearchState, start
-from jaxhamel.control._loop._moving_plan import HESSIANS, begun_at, improved, later, violation, warm
+from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._loop._moving_plan import (
+    HESSIANS,
+    begun_at,
+    improved,
+    plan_later,
+    violation,
+    warm_start,
+)
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -32,7 +39,7 @@ class HorizonMemory(NamedTuple):
       are yet to act.
     - `samples`: the number of samples so far; `missed`: the number of samples whose plan was late; `failed`: the number of
       samples whose plan was not finite or violated its constraints by more than `acceptable`. In both cases the previous
-      plan was used, moved in time.
+      plan was used, shifted in time.
     - `violation`: the largest residual of equations and limits among the plans that were used.
     """
 
@@ -51,8 +58,8 @@ class RecedingHorizon(eqx.Module):
         c_k = (1/T) ∫ c*(t) dt over [t_k, t_k + T] ,
         c* = argmin J over [t_k, t_k + H]   subject to   the problem's constraints, x(t_k) = x_k .
 
-    The problem is transcribed as by `Collocation`. In each sample the last plan is moved by one period, begins at the new
-    state, and is improved by a few iterations of the interior-point method (real-time iteration), whose barrier
+    The problem is transcribed as by `Collocation`. In each sample the last plan is shifted by one period, is made to begin
+    at the new state, and is improved by a few iterations of the interior-point method (real-time iteration), whose barrier
     parameter stays at `barrier`. Limits hold at the collocation points.
 
     **Arguments:**
@@ -60,22 +67,23 @@ class RecedingHorizon(eqx.Module):
     - `problem`: a `ControlProblem` of duration H with a fixed end time. Its costs and constraints are called with the
       absolute time; its initial state, curve and guess start the search for the first plan.
     - `period`: T [s], that of the `Sampled` that uses the law.
-    - `intervals`, `degree`, `points`: of the mesh, as for `Collocation`; intervals as long as T give a control that is held.
+    - `intervals`, `degree`, `points`: the mesh, as for `Collocation`.
     - `iterations`: the largest number of iterations in each sample; `first_iterations`: in the first sample.
     - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
       at that time, at the state that the model predicts.
     - `hessian`: `"gauss-newton"` (default): the Hessian of the Lagrangian is that of the costs, without the curvature of
-      residuals, equations of motion and limits. An iteration then takes about a third of the time and compiles in less;
-      it converges quickly where the residuals are small, as in tracking. `"exact"`: all second derivatives, for costs
-      that are far from zero at the optimum.
+      residuals, equations of motion and limits. An iteration takes about a third of the time that it takes with
+      `"exact"` and compiles faster; iterations converge quickly if the residuals are small, as in tracking. `"exact"`: all
+      second derivatives, for costs that are far from zero at the optimum.
     - `barrier`: μ; smaller values come nearer to limits and need more iterations.
     - `tolerance`: of stationarity and violation, at which the iterations of a sample end early; `acceptable`: the largest
       violation of a plan that is used.
-    - `late`: None, or t → bool: the plan of this sample is not ready in time. Then the last plan is used, moved in time, and
-      the sample is counted as `missed`. For deadlines on the clock see `OnTime`.
+    - `late`: None, or a function t → bool, true if the plan of the sample at t is not ready in time. Then the last plan is
+      used, shifted in time, and the sample is counted as `missed`. For deadlines on the clock see `OnTime`.
 
-    It has memory: `start()` gives it, `step(memory, t, q, u)` → (command, memory). `Sampled(law, period)` takes it in
-    `closed_loop`, whose result has the last memory as `trajectory.control.memory`, with the counts `missed` and `failed`.
+    It is a law with memory: `start()` gives the first one, `step(memory, t, q, u)` → (command, memory). In `closed_loop` it
+    is the law of `Sampled(law, period)`; the result has the last memory as `trajectory.control.memory`, with the counts
+    `missed` and `failed`.
 
     **Raises:** `TypeError` or `ValueError` for problems with a free end time, a free initial state or design parameters, a
     period longer than the horizon, and as `Collocation`.
@@ -141,7 +149,7 @@ class RecedingHorizon(eqx.Module):
     def start(self) -> HorizonMemory:
         """The memory before the first sample."""
         t, zero = self.transcription.t0, jnp.zeros((), int)
-        search = start(self.transcription, self.first, jnp.asarray(FIRST_BARRIER, t.dtype))
+        search = first_state(self.transcription, self.first, jnp.asarray(FIRST_BARRIER, t.dtype))
         waiting = (self._mean(t, self.first),) * self.delay
         return HorizonMemory(t, search, waiting, zero, zero, zero, jnp.zeros_like(t))
 
@@ -153,7 +161,7 @@ class RecedingHorizon(eqx.Module):
         begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
         old = self._moved(memory, begins)
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
-        begin = warm(transcription, old._replace(w=begun_at(old.w, *at)))
+        begin = warm_start(transcription, old._replace(w=begun_at(old.w, *at)))
         many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
         new = improved(transcription, begin, self.tolerance, self.barrier, many, self.hessian)
         found = violation(transcription, new.w)
@@ -173,7 +181,7 @@ class RecedingHorizon(eqx.Module):
         )  # fmt: skip
 
     def held(self, memory: HorizonMemory, t: Time) -> tuple[Float[Array, " p"], HorizonMemory]:
-        """(command, memory) at t by the last plan alone: for a sample whose plan is not ready."""
+        """(command, memory) at t from the last plan alone, for a sample whose plan is not ready."""
         begins = jnp.asarray(t, self.period.dtype) + self.delay * self.period
         search = self._moved(memory, begins)
         command = self._mean(begins, search.w)
@@ -184,7 +192,7 @@ class RecedingHorizon(eqx.Module):
         )  # fmt: skip
 
     def resumed(self, planned: HorizonMemory, memory: HorizonMemory) -> HorizonMemory:
-        """A memory with a plan that was late, and the commands and counts of `memory`, which went on without it."""
+        """`memory`, which went on while a step was late, with the plan of `planned`, the memory after that step."""
         return memory._replace(t=planned.t, search=planned.search)
 
     def plan(self, memory: HorizonMemory) -> tuple[Array, tuple[Any, Array], PiecewisePolynomial]:
@@ -197,9 +205,9 @@ class RecedingHorizon(eqx.Module):
         return t + self.transcription.shares * self.transcription.duration
 
     def _moved(self, memory: HorizonMemory, t: Scalar) -> SearchState:
-        """The last plan and its multipliers, moved in time so that the plan begins at t."""
+        """The last plan and its multipliers, shifted in time so that the plan begins at t."""
         length = self.transcription.duration * self.transcription.shares[1]
-        w, duals = later(
+        w, duals = plan_later(
             self.transcription, memory.search.w, memory.search.duals, (t - memory.t) / length
         )
         return memory.search._replace(w=w, duals=duals)

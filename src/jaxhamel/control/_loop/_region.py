@@ -1,4 +1,4 @@
-"""The region of initial states or parameters in which a controller holds, found by trials on a grid."""
+"""The region of initial states or parameters in which a controller reaches its goal, found by simulations on a grid."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 
-BYTES_AT_ONCE = 2**28  # bytes of the motions that are computed at once
+BYTES_AT_ONCE = 2**28  # largest size [bytes] of the motions that are computed at once
 GridDirection = ArrayLike | Callable[[Any, Any], Any]
 
 
 class Region(NamedTuple):
     """The outcome of `region` on its grid.
 
-    - `values`: a and b on the grid, `(A,)` and `(B,)`; `held`: whether the loop holds, `(A, B)`.
+    - `values`: a and b on the grid, `(A,)` and `(B,)`; `held`: whether the motion is held (`region`), `(A, B)`.
     - `distance`: of the last state from the goal, max_i |δ_i| / tolerance_i, `(A, B)`; infinite where a motion breaks down.
     """
 
@@ -38,7 +38,7 @@ class Region(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of the grid's points at which the loop holds."""
+        """The share of the grid's points whose motion is held."""
         return float(np.mean(self.held))
 
 
@@ -59,7 +59,7 @@ def region(
     key: Any = None,
     route: str | None = None,
 ) -> Region:
-    """Where a controller holds, on a grid of starts or parameters (a, b):
+    """Simulates a closed loop for a grid of initial states or parameters (a, b), and tells for which the motion is held:
 
         x_0 = (q0 exp(δ_q), u0 + δ_u) ,    δ = a d_1 + b d_2 ,
         held  ⇔  |δ_i| ≤ tolerance_i ,  (q_goal exp(δ_q), u_goal + δ_u) being the state after K periods.
@@ -72,15 +72,15 @@ def region(
       `lambda system, controller: system.mass`.
     - `values`: of a and of b, `(A,)` and `(B,)`.
     - `tolerance`: a number or `(n+k,)`.
-    - `goal`: (q, u); default: of a `Regulator` the plan's state after K periods, otherwise (q0, u0).
-    - `held`: (ts, q, u) → bool for the motion of one loop, in place of the tolerance: `ts` `(K+1,)`, q and u with a leading
-      time axis. A motion that breaks down is never held.
+    - `goal`: (q, u); default: for a `Regulator` the plan's state after K periods, otherwise (q0, u0).
+    - `held`: a function (ts, q, u) → bool that decides for the motion of one loop, in place of the tolerance; `ts` is
+      `(K+1,)`, q and u have a leading time axis. A motion that breaks down is never held.
 
     **Returns:** a `Region`.
 
     **Raises:** `ValueError` or `TypeError` for directions, values or tolerances that do not fit, and as `closed_loop`.
 
-    All loops run in lanes, in parts of 256 MiB; other values on a grid of the same size compile nothing.
+    All loops run in lanes, in parts of at most 256 MiB. Other values on a grid of the same size do not compile again.
     """
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     dtype = dtype_of_state(q0, u0)

@@ -26,7 +26,7 @@ ENDS = slice(None, -1), slice(1, None)  # select the starts and the ends of all 
 
 
 class Correction(eqx.Module):
-    """A regulator at one time, c − K (local(q*, q), u − u*); see `Regulator`."""
+    """The law of a `Regulator` at one time: command = c − K δ, δ = (local(q*, q), u − u*)."""
 
     q: Configuration
     u: Float[Array, " k"]
@@ -41,22 +41,22 @@ class Correction(eqx.Module):
 
 
 class Regulator(eqx.Module):
-    """A plan and the feedback that holds a motion to it:
+    """A plan and the feedback that stabilises a motion along it:
 
         control(t, q, u) = c(t) − K(t) δ ,   δ = (local(q*(t), q), u − u*(t)) .
 
     - `ts`: equal steps, `(N+1,)`; `q`, `u`: the plan q*, u* at `ts`, with a leading axis; `control`: c, a callable of t.
     - `gains`: K, `(N+1, p, n+k)`; `values`: P, `(N+1, n+k, n+k)`: ½ δ·P(t) δ is the least cost from (t, δ) on, to second
       order in δ.
-    - `slopes`: δ̇ of the plan at both ends of each interval, times its length, in exponential coordinates about its start,
-      `(N, 2, n+k)`; `space`: that of q.
+    - `slopes`: the plan's rate δ̇ at both ends of each interval, times the interval's length, in exponential coordinates
+      about its start, `(N, 2, n+k)`; `space`: the configuration space of q.
     - `linear`: (A, B) of δ̇ = A δ + B δc at `ts`, `(N+1, n+k, n+k)` and `(N+1, n+k, p)`.
-    - `lead`: c is read this time later, c(t + lead), up to the plan's end; default 0 s. For a digital controller with
-      period T and delay d T, lead = (d + 1/2) T gives the mean of c, to second order, while the command acts.
+    - `lead`: a time [s] by which c is read ahead, c(t + lead), up to the plan's end; default 0. For a digital controller
+      with period T and delay d T, lead = (d + 1/2) T gives, to second order, the mean of c while the command acts.
 
-    Between the times q* and u* are cubic in these coordinates and have the plan's velocities at both ends; K is
-    interpolated linearly. Before the first and after the last time the values at the end are kept. A regulator is a law for
-    `jaxhamel.Feedback` and for `jaxhamel.control.Sampled`.
+    Between the times `ts`, q* and u* are cubic in these coordinates and have the plan's velocities at both ends; K is
+    interpolated linearly. Before the first and after the last time, q*, u* and K keep their end values. A regulator is a law
+    for `jaxhamel.Feedback` and for `jaxhamel.control.Sampled`.
     """
 
     ts: Float[Array, " N+1"]
@@ -75,7 +75,7 @@ class Regulator(eqx.Module):
         return self.at(t)(t, q, u)
 
     def at(self, t: Time) -> "Correction":
-        """The law at one time: an affine function of δ, without tables."""
+        """The law at one time, an affine function of δ without tables."""
         q, u, gains = self.plan(t)
         return Correction(q, u, self.control(self._acting(t)), gains, self.space)
 
@@ -122,8 +122,8 @@ def regulate(
         J = ½ δ(T)·S δ(T) + ½ ∫ δ·Q δ + δc·R δc dt ,    δ̇ = A(t) δ + B(t) δc ,
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q ,   P(T) = S ,    K = R⁻¹ Bᵀ P .
 
-    A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. P is integrated backwards by
-    RK4, on the plan's own motion between the times.
+    A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. RK4 integrates P backwards in
+    time; between the times `ts` the equations are linearised about the plan's motion, which is integrated from each of them.
 
     **Arguments:**
 
@@ -176,6 +176,7 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
 
 
 def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
+    """The regulator, from checked arguments; `costs`: the matrices (Q, R, S)."""
     at = refined(system, ts, q, u, control, 2 * steps, route)
     rates, A, B = linearised(system, at, route)
     h = ts[1:] - ts[:-1]

@@ -18,10 +18,13 @@ from jaxhamel.mechanics._tangent import retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_step
 
 Matrix = Float[Array, "d d"]
-TIMES_OF_RATES = 32  # times at which the rates of the closed loop are computed
+TIMES_OF_RATES = 32  # number of times, about, at which the rates of the closed loop are computed
 MOST_HALVINGS = 8  # a step has at most 2^8 parts
-FINER_PARTS = 2.0  # all but the last steps have twice the parts that stability needs (docs/performance.md#regulator)
-ENDING = 8  # steps before the end in which P may be fast because the final cost is large
+# All but the last `ENDING` steps have this many times as many parts as stability needs (docs/performance.md#regulator).
+FINER_PARTS = 2.0
+ENDING = (
+    8  # number of steps before the end in which P may change fast because the final cost is large
+)
 
 
 class StepParts(NamedTuple):
@@ -42,14 +45,14 @@ class PlanPoints(NamedTuple):
 
 @compiled_with(FEW_RUNS)
 def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> PlanPoints:
-    """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
+    """Divides each interval of `ts` into equal parts, and integrates the plan's motion from its start to these by RK4."""
     h = (ts[1:] - ts[:-1]) / parts
-    later = lanes(partial(_later, system, route))
+    after_step = lanes(partial(_state_after_step, system, route))
 
     def part(state, i):
         start = ts[:-1] + i * h
-        during = jax.vmap(lambda t, h: _during(control, t, h))(start, h)
-        return later(start, h, state, during), state
+        during = jax.vmap(lambda t, h: _control_in_step(control, t, h))(start, h)
+        return after_step(start, h, state, during), state
 
     steps = jnp.arange(parts).astype(ts.dtype)
     _, states = jax.lax.scan(part, q_and_u(q, u, slice(None, -1)), steps)
@@ -75,12 +78,12 @@ class Stages(eqx.Module):
         return weights @ self.values
 
 
-def _during(control, t: Scalar, h: Scalar) -> Stages:
+def _control_in_step(control, t: Scalar, h: Scalar) -> Stages:
     return Stages(t, h, jnp.stack([control(t), control(t + 0.5 * h), control(t + h)]))
 
 
-def _later(system, route, t: Time, h: Scalar, state, control: Stages):
-    """The state one step of RK4 later, under a control that is known at its stages."""
+def _state_after_step(system, route, t: Time, h: Scalar, state, control: Stages):
+    """The state one step of RK4 later, under a control that is given at the step's stages."""
     field = VectorField(route)
 
     def rate(t, y):
@@ -96,13 +99,13 @@ def q_and_u(q, u, part: slice):
 
 
 def _woven(parts: Array) -> Array:
-    """Rows (part, interval, …) as one axis, interval after interval."""
+    """Merges the axes (part, interval, …) into one axis, interval after interval."""
     swapped = jnp.swapaxes(parts, 0, 1)
     return swapped.reshape(swapped.shape[0] * swapped.shape[1], *swapped.shape[2:])
 
 
 class Linearised(NamedTuple):
-    """(v, u̇), and (A, B) of `jaxhamel.mechanics.linearise`, at many points."""
+    """`rates` (v, u̇), and A, B of `jaxhamel.mechanics.linearise`, at many points."""
 
     rates: Float[Array, "M d"]
     A: Float[Array, "M d d"]
@@ -111,7 +114,7 @@ class Linearised(NamedTuple):
 
 @compiled_with(FEW_RUNS)
 def linearised(system, at: PlanPoints, route) -> Linearised:
-    """The equations and their linearisation at every point; each column at each point is a lane of its own."""
+    """The rates and the linearised equations at every point; each column of (A, B) at each point is a lane."""
     n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
     field = VectorField(route)
 
@@ -146,12 +149,12 @@ def riccati(
     h: Float[Array, " N"],
     parts: StepParts,
 ) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
-    """P and K = R⁻¹ Bᵀ P at the ends of all steps, from P(T) = S on:
+    """P and K = R⁻¹ Bᵀ P at the ends of all steps, integrated backwards from P(T) = S:
 
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
 
-    RK4 backwards with steps `h` in parts; A and B are given at the ends and middles of the steps, M = 2 N + 1, and A and
-    B R⁻¹ Bᵀ are quadratic in between.
+    RK4 runs backwards with the steps `h`, each divided into parts. A and B are given at the ends and middles of the steps,
+    M = 2 N + 1; A and B R⁻¹ Bᵀ are interpolated quadratically in between.
     """
     Q, R, S = costs
     weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
@@ -200,7 +203,7 @@ def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
 
 
 def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
-    """The numbers of parts of a step with which RK4 is stable, powers of two; 1 if numbers are traced or not finite.
+    """The numbers of parts of a step with which RK4 is stable, powers of two; (1, 1) if numbers are traced or not finite.
 
     A part is so short that the rates of the closed loop times its length are at most 1/2; the fastest rates of P are twice
     as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)), and
@@ -224,5 +227,5 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
 
 
 def _number_of_substeps(rate: float) -> int:
-    """The number of parts of a step in which the closed loop decays by e^−rate."""
+    """The number of parts of a step, for `rate`: the fastest rate of the closed loop times the step's length."""
     return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST_HALVINGS))

@@ -15,7 +15,7 @@ from jaxhamel.systems._parameters import parameter
 
 
 class Sampled(eqx.Module):
-    """A digital controller: a law evaluated at t_k = t_0 + k T, its command held for one period T,
+    """A digital controller: it evaluates a law at t_k = t_0 + k T and keeps the command constant for one period T,
 
         c_k = c_{k−1} + clip(clip(law(t_k, …), lower, upper) − c_{k−1}, −rate T, rate T) ,
         control(t) = c_{k−d} ,   t_k ≤ t < t_{k+1} .
@@ -28,14 +28,15 @@ class Sampled(eqx.Module):
     - `period`: T [s].
     - `delay`: d, a whole number of periods from a sample to the time at which its command acts, up to 10,000; default 0.
     - `lower`, `upper`: limits of the command, numbers or `(p,)`; default none.
-    - `rate`: the largest change of the command in one second, a number or `(p,)`; default none. It counts from `start`.
+    - `rate`: the largest change of the command in one second, a number or `(p,)`; default none. The first command may
+      differ from `start` by at most rate T.
     - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
     - `sensors`: `Sensors`, whose observation the law is given in place of the state, or `StateSensors`, which give a
       measured state (q, u); None: the state itself.
     - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` with these sensors: the law is then called as (t, q, u)
       with the estimated state; default none.
 
-    Everything but `delay` is a leaf: other gains, periods and limits compile nothing again.
+    All numbers but `delay` are leaves of the pytree: other gains, periods and limits do not compile again.
 
     **Raises:** `TypeError` or `ValueError` for a law that is not callable, a period that is not positive, a delay that is
     not a whole number, a lower limit above its upper limit.
@@ -70,8 +71,8 @@ class Sensors(eqx.Module):
 
     **Arguments:**
 
-    - `measurements`: callables (system, t, q, u, control) → `(r_i,)`; those of `jaxhamel.identify` (`Gyroscope`,
-      `Accelerometer`, `Position`, …) are, and any function of that form. Their values follow one another.
+    - `measurements`: callables (system, t, q, u, control) → `(r_i,)`: those of `jaxhamel.identify` (`Gyroscope`,
+      `Accelerometer`, `Position`, …) or any function of that form. The observation is their values one after the other.
     - `noise`: standard deviations, a number or `(r,)`; `bias`: a number or `(r,)`; default 0.
     - `resolution`: the step of quantisation, a number or `(r,)`; 0 (the default): no quantisation.
 
@@ -106,7 +107,7 @@ class Sensors(eqx.Module):
 
 
 class Held(eqx.Module):
-    """Commands that are held between samples:
+    """Commands that are constant between samples:
 
         control(t) = commands[k] ,   t_k ≤ t < t_{k+1} ,   t_k = first + k period .
 

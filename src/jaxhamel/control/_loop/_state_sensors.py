@@ -21,8 +21,8 @@ class StateSensors(eqx.Module):
 
     - `noise`: standard deviations, a number or `(n+k,)`, in the order of δ = (δ_q, δ_u) in `jaxhamel.mechanics.linearise`;
       `bias`: a number or `(n+k,)`; default 0.
-    - `resolution`: the step of quantisation, a number or `(n+k,)`, 0 for none: coordinates of log(q) and u are rounded to
-      its multiples; default None, no rounding.
+    - `resolution`: the step of quantisation, a number or `(n+k,)`, 0 for none: the coordinates log(q) and u are rounded to
+      its multiples. Default None: no rounding.
 
     With these sensors the law of a `Sampled` is called as (t, q, u), with the measured q and u.
 

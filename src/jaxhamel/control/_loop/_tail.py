@@ -14,8 +14,8 @@ def tail_mean(values: ArrayLike, share: ArrayLike) -> Float[Array, "..."]:
 
     It replaces the chance constraint P(v > 0) ≤ p, on the safe side: if CVaR_p ≤ 0, at most p N of the values are positive.
     Unlike the number of positive values it has a derivative, so that `control.train` can lower it through the closed loops
-    of an ensemble (docs/feedback.md). If p N is no whole number, the last of the values counts in part; if p N ≤ 1, the
-    result is the largest value.
+    of an ensemble (docs/feedback.md). If p N is no whole number, the smallest of the largest values has a smaller weight;
+    if p N ≤ 1, the result is the largest value.
 
     **Arguments:**
 

@@ -61,9 +61,8 @@ def train(
     - `optimiser`: of optax; default `optax.adam(1e-2)`.
     - `checkpoint`: a file for the state of the training, written every 50 updates and at the end, also after Ctrl-C. If it
       exists, the training continues from it, with the same numbers as without the interruption.
-
-    - `progress`: called with a `Progress` after each update: its number, the loss as `cost`, seconds, and an estimate of
-      those that are left.
+    - `progress`: called with a `Progress` after each update: its number, the loss as `cost`, the seconds so far, and an
+      estimate of the seconds left.
 
     **Returns:** a `Training`. Ctrl-C ends the training after the update under way, with the outcome `"interrupted"`.
 
@@ -100,7 +99,7 @@ def train(
 
 
 def _progress(losses: list[float], times: list[float], updates: int) -> Progress:
-    """The report after an update; the time left is estimated without the first update, which is mostly compilation."""
+    """The `Progress` after an update. The first update, which is mostly compilation, does not enter the time left."""
     since = min(1, len(times) - 2)
     pace = (times[-1] - times[since]) / (len(times) - 1 - since)
     left = pace * (updates - len(losses))

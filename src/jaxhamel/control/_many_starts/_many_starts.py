@@ -1,4 +1,4 @@
-"""A search by collocation from many starts at once, by `vmap` and threads, and the table of the distinct optima."""
+"""Searches by collocation from many starts at once, with `vmap` and threads, and counts the distinct optima."""
 
 import threading
 import time
@@ -15,13 +15,13 @@ from jaxhamel._compiled import compiled
 from jaxhamel._cores import cores
 from jaxhamel.control._collocation._new_start import started_with
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
-from jaxhamel.control._interior_point._state import SearchState, start, strong
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
+from jaxhamel.control._interior_point._state import SearchState, first_state, strong
 from jaxhamel.control._many_starts._turns import (
     Searches,
     goes_on,
     lanes_of,
-    left,
+    searches_left,
     stored,
     take_turns,
 )
@@ -30,12 +30,15 @@ from jaxhamel.control._problem._problem import ControlProblem
 
 STARTS_AT_ONCE = 32  # searches side by side on a core of a CPU (docs/performance.md#many-starts)
 TURNS_AT_ONCE = 8  # turns in one call
-FEW = 16  # the last (1/FEW)-th of the searches side by side go on one after the other
+FEW = 16  # once at most 1/FEW of the searches side by side are left, they go on one after the other
 SAME = 1e-6  # relative difference up to which two costs count as those of one optimum
 
 
 class Optima(NamedTuple):
-    """The distinct optima from many starts: (J, number of starts) by increasing J, and the number that did not converge."""
+    """The distinct optima from many starts.
+
+    `found`: (J, number of starts that led to it), by increasing J; `unconverged`: the number of starts without an optimum.
+    """
 
     found: tuple[tuple[float, int], ...]
     unconverged: int
@@ -48,7 +51,10 @@ class Optima(NamedTuple):
 
 
 def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"]) -> Optima:
-    """The table: costs that differ by at most `SAME` (1 + |J|) from the next lower one belong to the same optimum."""
+    """The distinct optima among the costs of all searches.
+
+    Costs that differ by at most `SAME` (1 + |J|) from the next lower one belong to the same optimum.
+    """
     groups: list[list[float]] = []
     for cost in np.sort(costs[converged]).tolist():
         if groups and cost - groups[-1][-1] <= SAME * (1 + abs(cost)):
@@ -62,8 +68,8 @@ def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"])
 class ManyStarts:
     """Searches from many starts; each row of `starts` has the free parameters of the problem's curve.
 
-    On a CPU they are divided among threads, one for each core, which search from some of their starts side by side, so that
-    the arrays stay in the cache, and go on with another where one has ended. Elsewhere all are side by side.
+    On a CPU the starts are divided among threads, one for each core. A thread runs as many searches side by side as fit into
+    the cache; where a search ends, the next start takes its lane. On other devices all searches run side by side.
     """
 
     def __init__(
@@ -79,7 +85,7 @@ class ManyStarts:
         groups = _in_groups(starts)
         width = _width(len(groups[0]))
         self.groups: list[Searches] = [
-            lanes_of(_begun(transcription, problem, rows, barrier), width) for rows in groups
+            lanes_of(_first_states(transcription, problem, rows, barrier), width) for rows in groups
         ]
         self.states: SearchState  # of all starts, with a leading axis; after `run`
         self.few = width // FEW if jax.default_backend() == "cpu" else 0
@@ -87,7 +93,7 @@ class ManyStarts:
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
         most, stopped = jnp.asarray(iterations), threading.Event()
-        self._advance(0, most)  # compiles, in one thread
+        self._take_turns(0, most)  # compiles, in one thread
 
         def is_late():
             return stopped.is_set() or time.monotonic() > until
@@ -102,11 +108,12 @@ class ManyStarts:
         self.states = jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *found)
 
     def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
-        while not is_late() and int(left(self.groups[index], most)) > self.few:
-            self._advance(index, most)
+        """Runs all searches of a group, and returns their last states."""
+        while not is_late() and int(searches_left(self.groups[index], most)) > self.few:
+            self._take_turns(index, most)
         return self._finished(stored(self.groups[index]), most, is_late)
 
-    def _advance(self, index: int, most: Array) -> None:
+    def _take_turns(self, index: int, most: Array) -> None:
         few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
         found = take_turns(self.transcription, self.groups[index], self.tolerance, most, few, many)
         self.groups[index] = jax.block_until_ready(found)
@@ -126,9 +133,10 @@ class ManyStarts:
     def _alone(
         self, state: SearchState, iterations: int, is_late: Callable[[], bool]
     ) -> SearchState:
+        """The state of one search after at most `iterations` more iterations."""
         while iterations > 0 and not is_late() and not _is_over(state):
             many = jnp.asarray(min(iterations, LOGGED))
-            state = advance(self.transcription, state, self.tolerance, many)[0]
+            state = more_iterations(self.transcription, state, self.tolerance, many)[0]
             iterations -= LOGGED
         return state
 
@@ -176,10 +184,11 @@ def _threads() -> int:
 
 
 @compiled
-def _begun(transcription, problem: ControlProblem, starts: Array, barrier: Array):
+def _first_states(transcription, problem: ControlProblem, starts: Array, barrier: Array):
+    """The states of all searches before the first iteration."""
     rebuild = free_parameters(problem.curve)[1]
 
     def one(p):
-        return start(transcription, started_with(transcription, problem, rebuild(p)), barrier)
+        return first_state(transcription, started_with(transcription, problem, rebuild(p)), barrier)
 
     return jax.vmap(one)(starts)

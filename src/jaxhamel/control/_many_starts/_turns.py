@@ -1,8 +1,8 @@
 """Many searches side by side, in turns: in each turn every search makes one attempt at a step.
 
-Searches that wait for one another after each iteration make as many attempts as the slowest of them, each with a
-factorisation for all (docs/performance.md#many-starts). Here a search whose step is accepted begins its next iteration in
-the next turn, whatever the others do. Where searches have ended, others that still wait take their lanes.
+If searches waited for one another after each iteration, each iteration would take as many attempts as the slowest search
+needs, and each attempt factors the matrices of all (docs/performance.md#many-starts). Here a search whose step is accepted
+begins its next iteration in the next turn, whatever the others do. Searches that wait take the lanes of those that end.
 """
 
 from typing import Any, NamedTuple
@@ -20,10 +20,10 @@ from jaxhamel.control._interior_point._interior_point import STUCK, examined
 from jaxhamel.control._interior_point._line_search import (
     Attempt,
     after_attempts,
-    attempted,
+    attempt_after_halvings,
     first_attempt,
+    next_attempt,
     setting_of,
-    shortened,
 )
 from jaxhamel.control._interior_point._state import SearchState
 
@@ -45,8 +45,8 @@ class OneSearch(NamedTuple):
 class Searches(NamedTuple):
     """All searches, of which some run in lanes.
 
-    - `states`, `iterations`: of all S searches; those of searches in lanes are out of date.
-    - `lanes`: the searches that run; `begun`: how many searches have had a lane so far.
+    - `states`, `iterations`: those of all S searches; the entries of searches in lanes are out of date until `stored`.
+    - `lanes`: the searches that run; `begun`: the number of searches that have had a lane so far.
     """
 
     states: SearchState
@@ -57,7 +57,7 @@ class Searches(NamedTuple):
 
 @compiled_with(QUICK)
 def lanes_of(states: SearchState, width: int) -> Searches:
-    """All searches before the first turn, of which the first `width` have lanes."""
+    """All searches before the first turn; the first `width` of them have lanes."""
     count = states.mu.shape[0]
     some = jax.tree.map(lambda x: x[:width], states)
     none = jnp.zeros(count, int)
@@ -66,7 +66,7 @@ def lanes_of(states: SearchState, width: int) -> Searches:
 
 
 def _no_attempt(state: SearchState) -> Attempt:
-    """The attempt of a search that has not begun: it is over, so that the first turn begins an iteration."""
+    """The attempt of a search before its first turn. It is over, so that the first turn begins an iteration."""
     w, duals, zero = state.w, state.duals, jnp.zeros_like(state.mu)
     residuals = jax.tree.map(
         jnp.zeros_like, Residuals(duals.stages, duals.costates[1:], duals.conditions, duals.limits)
@@ -84,27 +84,27 @@ def take_turns(
     few: Int[Array, ""],
     many: Int[Array, ""],
 ) -> Searches:
-    """Makes up to `many` turns; stops early once at most `few` searches are left. A search has at most `most` iterations."""
+    """Makes up to `many` turns, fewer if at most `few` searches are left. A search has at most `most` iterations."""
 
     def go_on(carry):
         searches, k = carry
-        return (k < many) & (left(searches, most) > few)
+        return (k < many) & (searches_left(searches, most) > few)
 
     def body(carry):
         searches, k = carry
         lanes = jax.vmap(lambda lane: _turn(transcription, lane, tolerance, most))(searches.lanes)
-        return _filled(searches._replace(lanes=lanes), most), k + 1
+        return _with_waiting(searches._replace(lanes=lanes), most), k + 1
 
     return jax.lax.while_loop(go_on, body, (searches, jnp.zeros((), int)))[0]
 
 
 def goes_on(state: SearchState, iterations: Int[Array, "*L"], most) -> Bool[Array, "*L"]:
-    """Whether a search still goes on, with its `state` after so many `iterations`; for many searches, one entry for each."""
+    """Whether a search goes on after `iterations` iterations, of at most `most`; with a leading axis for many searches."""
     broken = (iterations > 0) & ~jnp.isfinite(state.cost)
     return ~(state.done | (state.stuck >= STUCK) | (iterations >= most) | broken)
 
 
-def left(searches: Searches, most: Int[Array, ""]) -> Int[Array, ""]:
+def searches_left(searches: Searches, most: Int[Array, ""]) -> Int[Array, ""]:
     """The number of searches that have not ended."""
     return jnp.sum(_go_on(searches.lanes, most).astype(int)) + _waiting(searches)
 
@@ -118,7 +118,7 @@ def _waiting(searches: Searches) -> Int[Array, ""]:
 
 
 def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
-    """Makes one attempt of a search. An iteration begins with the errors of its iterate, and ends with the step accepted.
+    """Makes one attempt of a search. An iteration begins with the errors of its iterate, and ends with an accepted step.
 
     The derivatives at the iterate are computed anew for each attempt: they take a tenth of its time, and no memory. Steps
     are not corrected to second order and multipliers not estimated anew, since each would take a turn
@@ -128,8 +128,8 @@ def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most
     begins = lane.attempt.over
     state = _chosen(begins, new, lane.state)
     setting = setting_of(transcription, state, parts, residuals, refines=False)
-    attempt = attempted(setting, _chosen(begins, first_attempt(setting), lane.attempt))
-    attempt = shortened(setting, attempt)
+    attempt = next_attempt(setting, _chosen(begins, first_attempt(setting), lane.attempt))
+    attempt = attempt_after_halvings(setting, attempt)
     after, _ = after_attempts(setting, attempt)
     state = _chosen(attempt.over & ~state.done, after, setting.state)
     counted = attempt.over & ~lane.state.estimates
@@ -139,7 +139,7 @@ def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most
     return _chosen(_go_on(lane, most), next_one, lane)
 
 
-def _filled(searches: Searches, most) -> Searches:
+def _with_waiting(searches: Searches, most) -> Searches:
     """Gives the lanes of ended searches to searches that wait, if there are any."""
     ended = ~_go_on(searches.lanes, most)
     any_ended = jnp.any(ended) & (_waiting(searches) > 0)
@@ -147,7 +147,7 @@ def _filled(searches: Searches, most) -> Searches:
 
 
 def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
-    """Stores the searches in lanes, and replaces the ended ones by searches that wait, as long as there are some."""
+    """Stores the searches in lanes, and replaces the ended ones by searches that wait, as far as there are any."""
     kept = _stored(searches)
     count, lanes = searches.states.mu.shape[0], searches.lanes
     nexts = searches.begun + jnp.cumsum(ended.astype(int)) - 1

@@ -17,7 +17,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._points import basis_at, lagrange, rule, slopes_at
 from jaxhamel.control._collocation._start import transcribe
-from jaxhamel.control._collocation._tightening import again
+from jaxhamel.control._collocation._tightening import resumed_in_bounds
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
@@ -31,7 +31,7 @@ from jaxhamel.control._interior_point._derivatives import (
     stage_unknowns,
     with_start,
 )
-from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._interior_point._state import SearchState, first_state
 from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -42,9 +42,9 @@ def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[
 
         ε_i = max over the components of  ∫_0^1 |dX/dτ − h f(X(τ), c(τ))| dτ .
 
-    At the collocation points the integrand is zero; a Gauss rule with twice as many points integrates it.
+    The integrand is zero at the collocation points, so that a Gauss rule with twice as many points integrates it.
 
-    Source: Betts 2010, eq. (4.156), without its scaling: coordinates of the tangent space, SI units.
+    Source: Betts 2010, eq. (4.156), without its scaling: ε is in coordinates of the tangent space, in SI units.
     """
     points = np.asarray(transcription.rule.points)
     nodes = np.append(0.0, points)
@@ -63,14 +63,14 @@ def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[
     return jax.vmap(one)(transcription.intervals(w), w.X, w.c)
 
 
-# The least density of nodes, as a fraction of the mean density: it limits the length of intervals with a small error.
+# The least density of nodes, as a fraction of the mean density. It limits the length of intervals whose error is small.
 LEAST_DENSITY = 0.2
 
 
 def evenly_spread(
     shares: Float[np.ndarray, " N+1"], errors: Float[np.ndarray, " N"], order: int, count: int
 ) -> Float[np.ndarray, " M+1"]:
-    """The mesh of `count` intervals on which errors ε ∝ (length)^order are equal.
+    """The mesh of `count` intervals whose errors are equal, if the error of an interval is ε ∝ (length)^order.
 
     **Arguments:** `shares`: the present mesh, from 0 to 1; `errors`: ε of its intervals.
 
@@ -93,7 +93,7 @@ def expected_error(errors: Float[np.ndarray, " N"], order: int, count: int) -> f
 
 
 def _error_roots(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N"]:
-    """ε^{1/order}, with ε at least a millionth of the largest error, so that each interval counts."""
+    """ε^{1/order}, where ε is raised to at least a millionth of the largest error, so that no interval has error 0."""
     least = 1e-6 * np.max(errors) + np.finfo(errors.dtype).tiny
     return np.maximum(errors, least) ** (1 / order)
 
@@ -104,8 +104,8 @@ def transferred(
 ) -> tuple[CollocationPoint, Duals]:
     """Evaluates the old mesh's polynomials of state, control and costate at the new mesh's nodes and collocation points.
 
-    The stage multipliers are μ_j = −b_j λ(t_j), b being the quadrature weights, so that λ is the polynomial through
-    −μ_j/b_j. The multipliers of limits start at zero.
+    The costate λ is the polynomial through −μ_j/b_j, because the stage multipliers are μ_j = −b_j λ(t_j) with the quadrature
+    weights b. The multipliers of limits start at zero.
     """
     points = old.rule.points
     shares = new.shares[:-1, None] + jnp.diff(new.shares)[:, None] * new.constants("points")[None]
@@ -137,6 +137,7 @@ def transferred(
 
 
 def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
+    """Zeros with the shape of the limits at all collocation points."""
     shape = (
         transcription.shares.shape[0] - 1,
         len(transcription.rule.points),
@@ -146,18 +147,16 @@ def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
 
 
 DOUBLINGS = 4  # the largest number of doublings of the intervals
-SAFETY = 0.5  # the expected error of a refined mesh, as a share of the stated error
-BARRIER_AFTER_REFINEMENT = (
-    1e-4  # the barrier parameter μ with which a search with limits continues on the new mesh
-)
+SAFETY = 0.5  # the largest expected error of a refined mesh, as a share of the error that the user asks for
+BARRIER_AFTER_REFINEMENT = 1e-4  # μ with which a search with limits continues on the new mesh
 
 
 def carried_over(old: Transcription, state: SearchState, new: Transcription) -> SearchState:
-    """The state from which the search continues on the new mesh, made of the solution on the old one."""
+    """The state from which the search continues on the new mesh, interpolated from the solution on the old one."""
     w, duals = transferred(old, state.w, state.duals, new)
     barrier = jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype)
-    begin = start(new, w, barrier)._replace(duals=duals, estimates=jnp.asarray(False))
-    return again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
+    begin = first_state(new, w, barrier)._replace(duals=duals, estimates=jnp.asarray(False))
+    return resumed_in_bounds(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 
 
 ALIGNMENTS = (
@@ -172,7 +171,7 @@ LEAST_NODES = (
 
 
 class Refinement:
-    """The mesh refinement of one search; `errors`: of the intervals of the mesh that was solved last."""
+    """The mesh refinement of one search; `errors`: the errors ε of the intervals of the mesh solved last."""
 
     def __init__(self, problem: ControlProblem, error: float | None, may_align: bool):
         """**Arguments:** `may_align`: whether nodes may move onto the times at which a limited control switches."""
@@ -187,7 +186,7 @@ class Refinement:
 
     @property
     def met(self) -> bool:
-        """Whether the largest error is within the stated one; true if none was stated or no mesh has been solved yet."""
+        """Whether the largest error is at most the requested one; true if none is requested or no mesh is solved yet."""
         return self.error is None or self.errors is None or self.largest <= self.error
 
     @property
@@ -196,7 +195,7 @@ class Refinement:
         return float(np.max(self.errors)) if self.errors is not None else float("nan")
 
     def words(self, transcription: Transcription) -> str:
-        """A sentence with the remaining error, the stated one, and ways to reduce the error."""
+        """A sentence with the remaining error, the requested one, and ways to reduce the error."""
         count = transcription.shares.shape[0] - 1
         return (
             f"the error between the nodes is {self.largest:.1e} with {count} intervals, and `error` asks for "
@@ -206,7 +205,8 @@ class Refinement:
     def refined(
         self, transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState] | None:
-        """(transcription, first state of the search) on the next mesh; None if the error is met or no doublings are left."""
+        """(transcription, first state of the search) on the next mesh; None if the error is small enough or no doublings are
+        left."""
         if self.error is None:
             return None
         self.errors = np.asarray(residual_errors(transcription, state.w))
@@ -254,6 +254,7 @@ class Refinement:
         return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
+        """The nodes of the next mesh, from 0 to 1; None if no doublings are left."""
         errors, order, count = np.asarray(self.errors, float), degree + 1, shares.size - 1
         if self.has_moved:
             if self.doublings >= DOUBLINGS:
@@ -263,7 +264,7 @@ class Refinement:
         return evenly_spread(shares.astype(float), errors, order, count)
 
     def _factor(self, errors: Float[np.ndarray, " N"], order: int) -> int:
-        """The factor of the number of intervals: 2, or 4 if with twice as many the expected error is still too large."""
+        """The factor of the number of intervals: 2, or 4 if the error expected with twice as many is still too large."""
         error = expected_error(errors, order, 2 * errors.size)
         too_large = error > SAFETY * float(self.error or 0.0)
         twice = 2 if too_large and self.doublings + 2 <= DOUBLINGS else 1

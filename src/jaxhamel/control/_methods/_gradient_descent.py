@@ -20,7 +20,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 
 
 class Descent(NamedTuple):
-    """The state of the optimiser, and the best parameters so far."""
+    """The state of a descent: parameters `p`, the optimiser's `state`, and the `best` parameters so far with their cost."""
 
     p: Float[Array, " P"]
     state: optax.OptState
@@ -29,15 +29,15 @@ class Descent(NamedTuple):
 
 
 class GradientDescent(AbstractManyStarts):
-    """min J(p) by an optax optimiser; gradients through the simulation by `jaxhamel.simulate`'s adjoint.
+    """Minimises J(p) by an optax optimiser; its gradients pass through the simulation, by `jaxhamel.simulate`'s adjoint.
 
     **Arguments:**
 
-    - `optimiser`: any `optax.GradientTransformation`, `optax.lbfgs()` with its line search included.
-    - `iterations`, `max_seconds`: limits of the search. `gradient_tolerance`: converged when |∇J| is below it.
-    - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`; constraints are penalised.
+    - `optimiser`: any `optax.GradientTransformation`, also `optax.lbfgs()` with its line search.
+    - `iterations`, `max_seconds`: limits of the search. `gradient_tolerance`: |∇J| below which the search has converged.
+    - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`; constraints enter J as penalties.
 
-    For long unstable motions gradients of a single simulation are useless; use `MultipleShooting`.
+    For long unstable motions, gradients through a single simulation are useless; use `MultipleShooting`.
     """
 
     optimiser: optax.GradientTransformation | optax.GradientTransformationExtraArgs
@@ -77,7 +77,7 @@ class _Search(AbstractControlSearch):
     def verdict(self) -> Verdict | None:
         row = self.rows[-1]
         if not np.isfinite(row["cost"]):
-            return Verdict(False, _way_out(len(self.rows)))
+            return Verdict(False, _not_finite(len(self.rows)))
         if row["gradient_norm"] < self.method.gradient_tolerance:
             return Verdict(True, "the gradient is below its tolerance")
         return None
@@ -93,7 +93,8 @@ class _Search(AbstractControlSearch):
         return jnp.asarray(best[np.nanargmin(least)]), row["cost"], row["gradient_norm"]
 
 
-def _way_out(iteration: int) -> str:
+def _not_finite(iteration: int) -> str:
+    """The status of a search whose cost is not finite at this iteration, with advice."""
     if iteration == 1:
         return "the cost is not finite where the search starts: look for a NaN in costs and control"
     return "the cost is not finite any more: best so far. Try a smaller learning rate"
@@ -101,6 +102,8 @@ def _way_out(iteration: int) -> str:
 
 @compiled
 def _begin(method: GradientDescent, p) -> Descent:
+    """The descent before its first update, from one start or from many."""
+
     def begin(p):
         return Descent(p, strong(method.optimiser.init(p)), p, jnp.full((), jnp.inf, p.dtype))
 
@@ -109,7 +112,7 @@ def _begin(method: GradientDescent, p) -> Descent:
 
 @compiled
 def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent):
-    """One update of one start or of each of many starts, and the numbers to report."""
+    """(the descent after one update, the numbers to report), for one start or for many."""
     optimiser = optax.with_extra_args_support(method.optimiser)
 
     def cost(p):
@@ -128,7 +131,7 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
 
 
 def _best_of(numbers) -> dict[str, float]:
-    """The cost and gradient norm of that start which has the lowest cost."""
+    """The cost and gradient norm of the start with the lowest cost."""
     rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
     finite = np.where(np.isfinite(rows["cost"]), rows["cost"], np.inf)
     return {name: float(row[np.argmin(finite)]) for name, row in rows.items()}

@@ -5,14 +5,14 @@ With r ≈ r + Jz, d ≈ d + Dz, H = JᵀJ, g = Jᵀr the step z solves
     [ H + λ1 + σ DᵀD   Dᵀ ] [ z ]     [ g + σ Dᵀd ]
     [ D                0  ] [ y ] = − [ d         ]
 
-by two Cholesky factorisations, the second of S = D (H + λ1 + σDᵀD)⁻¹ Dᵀ. The term with σ changes
-nothing in the solution; it makes the first block positive definite. While d is large the conditions
+by two Cholesky factorisations, the second of S = D (H + λ1 + σDᵀD)⁻¹ Dᵀ. The terms with σ do not
+change the solution; they make the first block positive definite. While d is large the conditions
 are only penalised (y = 0), which is a plain Levenberg–Marquardt step for |r|² + σ|d|².
 
-Two second-order corrections with the same factors bring d of the moved point back towards zero:
-without them the curvature of d makes every long step look bad (the Maratos effect; on the rolling
-ball they allow steps twenty times as long). Steps are judged by the augmented Lagrangian
-|r|²/2 + y·d + σ|d|²/2; λ follows the ratio of actual to predicted decrease.
+Two second-order corrections with the same factors bring d at the end of the step back towards zero.
+Without them the curvature of d would make every long step fail (the Maratos effect; on the rolling
+ball they allow steps twenty times as long). A step is accepted if it lowers the augmented Lagrangian
+|r|²/2 + y·d + σ|d|²/2; the ratio of its actual to its predicted decrease determines the next λ.
 
 Source: Nielsen 1999 (update of λ); Nocedal–Wright, Numerical Optimization, ch. 18.
 """
@@ -28,7 +28,13 @@ from jaxtyping import Array, Bool, Float
 
 
 class Iterate(NamedTuple):
-    """A point with its quadratic model, and the candidate to which the step from this point leads."""
+    """A point with its quadratic model, and the candidate to which the step from this point leads.
+
+    - `y`: the multipliers of the conditions; `predicted`: the augmented Lagrangian that the model predicts at the candidate.
+    - `damping`: λ; `growth`: the factor by which the next rejection raises λ.
+    - `exact`: whether steps satisfy the linearised conditions; `started`: whether the first point has been evaluated;
+      `accepted`: whether the last candidate was accepted.
+    """
 
     point: Any
     model: Any
@@ -43,14 +49,14 @@ class Iterate(NamedTuple):
 
 
 def first_iterate(point, model, damping) -> Iterate:
-    """The iterate before the first evaluation: `model` has only shapes, and the candidate is the starting point."""
+    """The iterate before the first evaluation. The candidate is the starting point; of `model` only the shapes are used."""
     dtype = model.g.dtype
     no, zero, two = jnp.asarray(False), jnp.zeros((), dtype), jnp.full((), 2.0, dtype)
     damping, y = jnp.asarray(damping, dtype), jnp.zeros_like(model.d)
     return Iterate(point, model, point, y, zero, damping, two, no, no, no)
 
 
-def step(
+def next_iterate(
     iterate: Iterate,
     evaluate: Callable[..., Any],
     conditions: Callable[..., Any],
@@ -65,7 +71,7 @@ def step(
     once max|d| is below this value.
     """
     there = evaluate(iterate.candidate)
-    iterate = _judge(iterate, there, penalty)
+    iterate = _judged(iterate, there, penalty)
     point, model = iterate.point, iterate.model
     exact = iterate.exact | (jnp.max(jnp.abs(model.d), initial=0.0) < switch)
     z, y = _direction(iterate, exact, lambda z: conditions(move(point, z)), penalty)
@@ -76,10 +82,11 @@ def step(
 
 
 def _merit(cost, d, y, penalty):
+    """The augmented Lagrangian."""
     return cost + jnp.dot(y, d) + penalty / 2 * jnp.dot(d, d)
 
 
-def _judge(iterate: Iterate, there, penalty) -> Iterate:
+def _judged(iterate: Iterate, there, penalty) -> Iterate:
     """Accepts or rejects the candidate, whose model is `there`, by its merit, and updates the damping λ."""
     here = _merit(iterate.model.cost, iterate.model.d, iterate.y, penalty)
     actual = here - _merit(there.cost, there.d, iterate.y, penalty)

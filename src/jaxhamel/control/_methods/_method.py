@@ -24,8 +24,8 @@ class AbstractControlSearch(AbstractSearch):
         """The best parameters, their cost, and the norm of the cost's gradient."""
 
     def nodes(self) -> tuple[States, float] | None:
-        """For a method whose unknowns include the states at the problem's times: these states, and the largest jump of the
-        motion at one of them. None for a method that integrates the motion from its start to its end.
+        """(the states at the problem's times, the largest jump of the motion at one of them), for a method that has these
+        states among its unknowns; None for a method that integrates the motion from its start to its end.
         """
         return None
 
@@ -40,8 +40,7 @@ class AbstractMethod(eqx.Module):
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem.
 
-        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or about every fifth of a
-        second.
+        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or about five times a second.
 
         **Returns:** a `Result`. **Raises:** `TypeError` under jit, vmap or grad.
         """
@@ -50,6 +49,7 @@ class AbstractMethod(eqx.Module):
     def _run(
         self, problem: ControlProblem, p: Array, progress: Callable[..., Any] | None
     ) -> Result:
+        """Searches from one start `(P,)` or from many `(S, P)`."""
         _checks.check_outside("problem", problem)
         check_for_curves(problem, type(self).__name__)
         search = self.search(problem, p)
@@ -75,8 +75,8 @@ class AbstractManyStarts(AbstractMethod):
     ) -> Result:
         """Solves one problem from many starts in parallel.
 
-        **Arguments:** `starts`: free parameters of the curve, one row for each start; `problem`, `progress` as for `run`,
-        with reports on the best start.
+        **Arguments:** `starts`: free parameters of the curve, one row for each start; `problem`, `progress`: as for `run`.
+        The progress reported is that of the best start.
 
         **Returns:** the best `Result`.
         """

@@ -1,4 +1,4 @@
-"""Multiple shooting: the method for tracking, for which single shooting over the whole time would be unstable."""
+"""Multiple shooting: the method for tracking, where single shooting over the whole time would be unstable."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +17,8 @@ from jaxhamel.control._checks._curve_methods import check_shooting
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,
     first_iterate,
+    next_iterate,
     stationarity,
-    step,
 )
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._shooting import (
@@ -40,7 +40,7 @@ NOT_FINITE = "the cost or the motion is not finite where the search starts: look
 
 
 class MultipleShooting(AbstractManyStarts):
-    r"""Levenberg–Marquardt on the states at the times `problem.ts` and the curve's parameters together.
+    r"""Searches for the states at the times `problem.ts` and the curve's parameters together, by Levenberg–Marquardt steps.
 
     Each interval is integrated separately, so that errors grow over one interval only; continuity between intervals
     (`defect` = 0) is a condition, which the result satisfies to rounding. The Jacobian of an interval
@@ -55,12 +55,12 @@ class MultipleShooting(AbstractManyStarts):
     - `cost_tolerance`: stop when ten iterations lower the cost by less than this fraction.
     - `defect_tolerance`: largest gap that counts as closed; at least 1.2e-5 in single precision.
     - `goal`: stop once the tracking RMS is below this; None: as small as possible.
-    - `damping`: initial λ; `penalty`: σ, at most 8e3 in single precision; `switch`: see
-      `jaxhamel.control._methods._levenberg_marquardt`.
+    - `damping`: the initial damping λ; `penalty`: the weight σ of |conditions|²/2, at most 8e3 in single precision;
+      `switch`: once the largest condition is below it, steps satisfy the linearised conditions exactly.
     - `route`: route to the equations of motion, see `jaxhamel.acceleration`.
 
-    Memory and time of the linear algebra grow with the square and cube of the number of unknowns,
-    N (dim Q + k) + P; about 1000 are comfortable.
+    Memory and time of the linear algebra grow with the square and the cube of the number of unknowns,
+    N (dim Q + k) + P; a search with about 1000 of them takes seconds to minutes.
     """
 
     steps: int = eqx.field(static=True, default=6)
@@ -84,22 +84,22 @@ class MultipleShooting(AbstractManyStarts):
         return _Search(self, problem, p)
 
     def shooting(self) -> Shooting:
-        """The object that integrates the intervals and assembles their quadratic model."""
+        """The `Shooting` that integrates the intervals and assembles their quadratic model."""
         return Shooting(tableau(self.solver), self.steps, self.route)
 
 
 @compiled_with(MANY_RUNS)
-def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
-    """One Levenberg–Marquardt step, of one start or of each of many, and the numbers to report."""
+def _after_steps(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
+    """(the iterate after a Levenberg–Marquardt step, the numbers to report), for one start or for many."""
 
     def one(iterate):
-        return _advance_one(shooting, problem, grid, iterate, penalty, switch)
+        return _after_step(shooting, problem, grid, iterate, penalty, switch)
 
     return one(iterate) if iterate.damping.ndim == 0 else jax.vmap(one)(iterate)
 
 
-def _advance_one(shooting, problem, grid, iterate: Iterate, penalty, switch):
-    iterate = step(
+def _after_step(shooting, problem, grid, iterate: Iterate, penalty, switch):
+    iterate = next_iterate(
         iterate,
         evaluate=lambda point: shooting.model(problem, grid, point),
         conditions=lambda point: shooting.defects(problem, grid, point),
@@ -128,13 +128,15 @@ def _tracking_rms(problem, mean_square):
 
 
 def best_start(costs, defects, switch: float) -> int:
-    """Index of the start with the least cost among those whose conditions are nearly met, if any is."""
+    """Index of the start with the least cost among those whose largest defect is below `switch`; if there is none, of the
+    start with the least defect."""
     met = np.isfinite(costs) & (defects < switch)
     ranks = np.where(met, costs, np.inf) if met.any() else defects
     return int(np.argmin(np.where(np.isnan(ranks), np.inf, ranks)))
 
 
-def _start(problem: ControlProblem, damping, p) -> Iterate:
+def _first_iterate(problem: ControlProblem, damping, p) -> Iterate:
+    """The iterate before the first evaluation, with the states of the problem's guess and the parameters p."""
     q, u = problem.guess
 
     def given(rows, first):
@@ -157,7 +159,7 @@ def _blank(problem, point: Point) -> QuadraticModel:
     return QuadraticModel(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
 
 
-def _open(row: dict[str, float]) -> str:
+def _unmet_conditions(row: dict[str, float]) -> str:
     """A sentence on the conditions that are not met."""
     if row["missed"] < row["defect"]:
         return f"gaps of {row['defect']:.1e} between intervals remain"
@@ -179,21 +181,21 @@ class _Search(AbstractControlSearch):
             return jnp.asarray(x, problem.u0.dtype)
 
         self.eps = float(jnp.finfo(problem.u0.dtype).eps)
-        # In single precision H is lost in the rounding of a larger σDᵀD: with the value 1e6 of double precision, the cost
-        # was eight times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
+        # In single precision H is lost in the rounding of a large σDᵀD: with 1e6, as in double precision, the cost is eight
+        # times the minimum after 100 iterations; with 8e3 the minimum is found in 23.
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
 
-        def start(p):
-            return _start(problem, method.damping, p)
+        def first(p):
+            return _first_iterate(problem, method.damping, p)
 
-        self.iterate = start(p) if p.ndim == 1 else jax.vmap(start)(p)
+        self.iterate = first(p) if p.ndim == 1 else jax.vmap(first)(p)
 
     def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         ending = super().run(progress)
         return ending if ending.status == NOT_FINITE else self._close_gaps(ending, progress)
 
     def make_iterations(self) -> None:
-        self.iterate, numbers = advance(
+        self.iterate, numbers = _after_steps(
             self.shooting, self.problem, self.grid, self.iterate, *self.limits
         )
         rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
@@ -215,7 +217,7 @@ class _Search(AbstractControlSearch):
         )
 
     def _iterations_left(self) -> float:
-        """An estimate of the iterations left: to the goal at the pace of the last ten, or to the limit."""
+        """The number of iterations left: up to the limit or, with a goal, estimated from the pace of the last ten."""
         limit, errors = (
             self.iterations - len(self.rows),
             [r["tracking_rms"] for r in self.rows],
@@ -239,7 +241,7 @@ class _Search(AbstractControlSearch):
         return None
 
     def _stalled(self, count: int = 10) -> bool:
-        """Whether the last `count` accepted steps together changed the cost by less than the tolerance."""
+        """Whether the cost has changed by less than the tolerance over the last `count` accepted steps."""
         met = [r for r in self.rows if r["accepted"] and r["defect"] < self.method.switch]
         if len(met) <= count:
             return False
@@ -247,17 +249,17 @@ class _Search(AbstractControlSearch):
         return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
 
     def _close_gaps(self, ending: Verdict, progress: Callable[..., Any] | None) -> Verdict:
-        """Closes the gaps to rounding, by heavily damped steps: these are Newton steps on the conditions alone."""
+        """Closes the gaps by heavily damped steps, which are Newton steps for the conditions alone."""
         last = self.iterate
         heavy = jnp.maximum(last.damping, 1e3)
-        # The present candidate is a long step; stay at the current point instead.
+        # The candidate is the end of a long step; the search stays at the current point instead.
         self.iterate = last._replace(candidate=last.point, started=jnp.zeros_like(last.started))
         for _ in range(6):
             self.iterate = self.iterate._replace(damping=heavy)
             self.iterate_and_report(progress)
             if self.rows[-1]["defect"] < self._closed():
                 return ending
-        return Verdict(False, f"{ending.status}; {_open(self.rows[-1])}")
+        return Verdict(False, f"{ending.status}; {_unmet_conditions(self.rows[-1])}")
 
     def _closed(self) -> float:
         """The largest gap that counts as closed: the method's tolerance, or the limit of single precision."""

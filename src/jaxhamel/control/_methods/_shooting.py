@@ -1,4 +1,4 @@
-"""One interval of multiple shooting, and the sparse quadratic model assembled from all intervals.
+"""The quadratic model of multiple shooting, assembled from the sparse models of all intervals.
 
 The unknowns are z = (δ_1, …, δ_N, p): increments of the node states x_k = (q_k, u_k) in the tangent space, q_k·exp(δ),
 and the free parameters of the control. An interval depends on its two nodes and on the few parameters that act on its
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 class QuadraticModel(NamedTuple):
-    """c + g·z + ½ zᵀHz of the cost and d + D z of the conditions, at a `Point`."""
+    """The cost as cost + g·z + ½ zᵀHz and the conditions as d + D z, for increments z of a `Point`."""
 
     cost: Float[Array, ""]
     g: Float[Array, " z"]
@@ -43,7 +43,7 @@ class QuadraticModel(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The parameters on which each interval depends: indices `(N, a)`; the index P marks unused entries."""
+    """`active`: the indices of the parameters on which each interval depends, `(N, a)`; the index P marks unused entries."""
 
     active: Int[Array, "N a"]
 
@@ -66,7 +66,7 @@ class Shooting(eqx.Module):
     route: str | None = eqx.field(static=True)
 
     def states(self, problem: ControlProblem, x: Any, control: Control, t0: Any, t1: Any) -> Any:
-        """States at the ends of the steps from x at t0 on, `(steps+1, …)`."""
+        """The states at t0 and after each step, from x at t0 to the time t1, `(steps+1, …)`."""
         field = VectorField(self.route)
         h = (t1 - t0) / self.steps
 
@@ -99,6 +99,7 @@ class Shooting(eqx.Module):
         )
 
     def _tracking(self, problem, ts, qs, weights):
+        """∫ |error|² dt over an interval, 0 without a tracking cost."""
         if problem.tracking is None:
             return jnp.zeros((), ts.dtype)
         error = jax.vmap(problem.tracking.error)(ts, qs)
@@ -125,14 +126,14 @@ class Shooting(eqx.Module):
         return _assemble(problem, grid, point, blocks)
 
     def _interval(self, problem, p, active, x, x_next, t0, t1):
-        """(H, g, c, d, D, tracking) of one interval; columns: node, next node, active parameters."""
+        """(H, g, cost, d, D, tracking) of one interval; columns: node, next node, active parameters."""
         n = tangent_size(problem.system)
         dtype = x[1].dtype
 
         def arc(z):
-            moved = p.at[active].add(z[n:], mode="drop")
+            changed = p.at[active].add(z[n:], mode="drop")
             residual, end, tracking = self.arc(
-                problem, retract(problem.system, x, z[:n]), moved, t0, t1
+                problem, retract(problem.system, x, z[:n]), changed, t0, t1
             )
             gap = local(problem.system, x_next, end)
             return (residual, gap), (residual, gap, end, tracking)
@@ -199,7 +200,7 @@ def conditions(problem, x, p):
 
 
 def _assemble(problem, grid: Grid, point: Point, blocks) -> QuadraticModel:
-    """Sums the blocks of all intervals; the first node, which is given, has no column."""
+    """Sums the blocks of all intervals; the first node, which is fixed, has no column."""
     Hs, gs, costs, ds, Ds, tracking = blocks
     n, N, P = tangent_size(problem.system), ds.shape[0], point.p.shape[0]
     size = n * (N + 1) + P

@@ -24,7 +24,10 @@ TIMES = 41  # number of times at which the guess of all phases is given
 
 
 class Phase(NamedTuple):
-    """One phase of a solution: its system, the times of the mesh, the states (q, u) at these times, the control c(t)."""
+    """One phase of a solution.
+
+    `system`; `ts`: the times of the mesh [s]; `states`: (q, u) at these times; `control`: a function of t [s].
+    """
 
     system: System
     ts: Float[Array, " N+1"]
@@ -122,7 +125,7 @@ def _clock(problems: Sequence[ControlProblem]) -> Together:
 
 
 def _guess(problems: Sequence[ControlProblem], shares: Float[np.ndarray, " T"]) -> tuple[Any, ...]:
-    """The guesses of all phases at common shares of their times."""
+    """The guesses of all phases, each at the `shares` of its own duration."""
     parts: list[Any] = []
     for problem in problems:
         at = interpolated(problem.system.space, problem.ts, guessed(problem))

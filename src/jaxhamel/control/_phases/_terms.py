@@ -24,7 +24,7 @@ from jaxhamel.mechanics import System
 
 
 class PhaseCost(AbstractCost):
-    """½ ∫ |r_k|² T_k ds + ½ |r_end|² of one phase."""
+    """The cost ½ ∫ |r_k|² T_k ds + ½ |r_end|² of phase k."""
 
     term: AbstractCost
     k: int = eqx.field(static=True)
@@ -42,7 +42,7 @@ class PhaseCost(AbstractCost):
 
 
 class _PhaseScalar(AbstractScalarCost):
-    """The value of one phase's cost, times T_k under the integral."""
+    """A scalar cost of phase k; the integrand of a `RunningCost` has the factor T_k."""
 
     function: Any
     weight: Any
@@ -140,7 +140,7 @@ class Link(AbstractBoundaryConditions):
 
 
 class OfDuration(eqx.Module):
-    """The duration of one phase, for `DesignParameter`."""
+    """Selects the duration of phase k, as the `where` of a `DesignParameter`."""
 
     k: int = eqx.field(static=True)
 
@@ -149,7 +149,7 @@ class OfDuration(eqx.Module):
 
 
 class OfSystem(eqx.Module):
-    """A parameter of one phase's system, for `DesignParameter`."""
+    """Selects a parameter of the system of phase k, as the `where` of a `DesignParameter`."""
 
     where: Callable[..., Any]
     k: int = eqx.field(static=True)

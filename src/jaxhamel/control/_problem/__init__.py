@@ -1,1 +1,1 @@
-"""An optimal control problem: costs, constraints and the curves that are searched."""
+"""An optimal control problem: costs, constraints, and the curves among which a search finds the control."""

@@ -1,4 +1,4 @@
-"""The initial state as an unknown, and conditions that relate the last state to the first: periodic motions, gaits."""
+"""An unknown initial state, and conditions that relate the last state to the first, as for periodic motions and gaits."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def chosen(which: Chosen, count: int) -> tuple[int, ...]:
 
 
 class FreeInitialState(AbstractConstraint):
-    """The initial state, or a part of it, is an unknown:
+    """Makes the initial state, or a part of it, an unknown of the problem:
 
         q(t_0) = q0 exp(δ_q) ,   u(t_0) = u0 + δ_u ,   lower ≤ (δ_q, δ_u) ≤ upper for the free coordinates.
 
@@ -47,9 +47,9 @@ class FreeInitialState(AbstractConstraint):
     - `name`: for messages.
 
     The search starts at the first state of the problem's `guess`, by default (q0, u0). On a group δ_q should stay below
-    half a turn. `result.states` begins with the initial state that was found. A prior or a price of it is a
-    `control.InitialCost`, conditions on it are `control.BoundaryConditions`. `control.Collocation` solves such problems;
-    other methods refuse them.
+    half a turn. `result.states` begins with the initial state that was found. For a cost or a prior of the initial state use
+    `control.InitialCost`, for conditions `control.BoundaryConditions`. `control.Collocation` solves such problems; other
+    methods refuse them.
     """
 
     q: Chosen = eqx.field(static=True, default=True)
@@ -83,23 +83,23 @@ class FreeInitialState(AbstractConstraint):
 
 
 class AbstractBoundaryConditions(AbstractConstraint):
-    """Conditions that relate the states at both ends: between(first, last) = 0; for `Collocation` only."""
+    """Conditions that relate the states at both ends, between(first, last) = 0. Only `Collocation` takes them."""
 
     at_end = None
 
     @abstractmethod
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
-        """The residual, of the states (q, u) at the first and the last time."""
+        """The residual, from the states (q, u) at the first and the last time."""
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " 0"]:
-        """An empty residual: the condition relates both ends and says nothing of one end alone."""
+        """An empty array: the condition relates both ends, so that it has no residual at one end alone."""
         return jnp.zeros(0, u.dtype)
 
 
 class BoundaryConditions(AbstractBoundaryConditions):
-    """function(q, u, q_end, u_end) = 0 for the states at the first and the last time.
+    """The condition function(q, u, q_end, u_end) = 0 on the states at the first and the last time.
 
     **Arguments:** `function`: a callable pytree (q, u, q_end, u_end) → `(r,)` or one number, smooth; `name`: for messages.
     """
@@ -113,7 +113,10 @@ class BoundaryConditions(AbstractBoundaryConditions):
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
         check_rows(
-            f"the function of `{self.name}`", self.function, q, u, q, u, way="(q, u, q_end, u_end)"
+            f"the function of `{self.name}`",
+            self.function,
+            *(q, u, q, u),
+            arguments="(q, u, q_end, u_end)",
         )
 
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:

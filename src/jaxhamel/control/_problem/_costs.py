@@ -51,7 +51,7 @@ def second_rate(control: Callable[..., Any], t: Time) -> Array:
 
 
 class AbstractCost(eqx.Module):
-    """A term of J. Both residuals are empty unless a cost defines them."""
+    """A term of J: a subclass defines `running`, `final` or both; a residual that it does not define is empty."""
 
     def __check_init__(self) -> None:
         check_real("weight", getattr(self, "weight", 1.0))
@@ -77,10 +77,10 @@ class AbstractCost(eqx.Module):
 
 
 class Tracking(AbstractCost):
-    """½ w ∫ |output(q) − path(t)|² dt.
+    """The cost of the distance from a path, ½ w ∫ |output(q) − path(t)|² dt.
 
-    **Arguments:** `path`: t -> `(d,)`; `weight`: w; `output`: q -> `(d,)`, default the last factor
-    of q, which is the position of a rolling ball.
+    **Arguments:** `path`: t -> `(d,)`; `weight`: w; `output`: q -> `(d,)`, by default the last factor of q, which for a
+    rolling ball is its position.
     """
 
     path: Callable[..., Any]
@@ -106,9 +106,9 @@ class Tracking(AbstractCost):
 
 
 class Endpoint(AbstractCost):
-    """½ w |(local(q_target, q), u − u_target)|² at the last time.
+    """The cost of the last state's distance from a target, ½ w |(local(q_target, q), u − u_target)|².
 
-    **Arguments:** `q`, `u`: the targets, a configuration and `(k,)`, one of which may be None to leave it free; `weight`: w.
+    **Arguments:** `q`, `u`: the targets, a configuration and `(k,)`; one of them may be None and is then free; `weight`: w.
     """
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
@@ -129,7 +129,7 @@ class Endpoint(AbstractCost):
 
 
 class ControlEnergy(AbstractCost):
-    """½ w ∫ |control(t)|² dt, for controls that are forces; `weight`: w."""
+    """The cost ½ w ∫ |control(t)|² dt, for controls that are forces; `weight`: w."""
 
     weight: Any = parameter(default=1.0)
 
@@ -140,7 +140,7 @@ class ControlEnergy(AbstractCost):
 
 
 class MassAcceleration(AbstractCost):
-    """½ w ∫ |θ̈(t)|² dt, for controls that prescribe motion; `weight`: w."""
+    """The cost ½ w ∫ |θ̈(t)|² dt, for controls θ(t) that prescribe a motion; `weight`: w."""
 
     weight: Any = parameter(default=1.0)
 
@@ -151,7 +151,7 @@ class MassAcceleration(AbstractCost):
 
 
 class RailLimits(AbstractCost):
-    """½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt: a soft limit. `Limited` is a hard one.
+    """A soft limit of θ, ½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt. For a hard limit use `Limited`.
 
     **Arguments:** `lower`, `upper`: `(n,)`, in the unit of θ; `weight`: w.
     """
@@ -200,7 +200,10 @@ class ContactLimits(AbstractCost):
 
 
 class Running(AbstractCost):
-    """½ w ∫ |function(t, q, u, control)|² dt, the value `(r,)` or one number; `control` is the callable, `weight` is w."""
+    """The cost ½ w ∫ |function(t, q, u, control)|² dt of any function.
+
+    **Arguments:** `function`: (t, q, u, control) → `(r,)` or one number, where `control` is the callable; `weight`: w.
+    """
 
     function: Callable[..., Any]
     weight: Any = parameter(default=1.0)
@@ -218,7 +221,7 @@ class Running(AbstractCost):
 
 
 class AbstractConstraint(eqx.Module):
-    """Conditions at the first (`at_end` False) or the last time (True), met exactly: residual = 0.
+    """Conditions that must hold exactly, residual = 0, at the first time (`at_end` False) or at the last time (True).
 
     `at_end` is None for constraints that belong to neither time alone.
     """
@@ -237,7 +240,10 @@ class AbstractConstraint(eqx.Module):
 
 
 class ControlAt(AbstractConstraint):
-    """θ = `value` and θ̇ = `rate`, each `(n,)`, at the first time (with `at_end`: the last); None leaves a quantity free."""
+    """The conditions θ = `value` and θ̇ = `rate`, each `(n,)`, at the first time or, with `at_end`, at the last time.
+
+    A quantity that is None is free.
+    """
 
     value: Any = parameter(default=None)
     rate: Any = parameter(default=None)
@@ -254,7 +260,7 @@ class ControlAt(AbstractConstraint):
 
 
 class StateAtEnd(AbstractConstraint):
-    """q = `q` and u = `u` at the last time; None leaves one of them free."""
+    """The conditions q(t_N) = `q` and u(t_N) = `u` at the last time. If one of them is None, it is free."""
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)

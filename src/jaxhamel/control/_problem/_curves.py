@@ -31,13 +31,12 @@ from jaxhamel.systems._parameters import as_parameter
 
 
 def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
-    """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and p -> curve.
+    """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and the function that makes the curve from them.
 
-    For a curve of this module, its `free` selects them; for any other callable pytree they are all its floating-point
-    arrays.
+    The property `free` of a curve of this module selects its free parameters; those of any other callable pytree are all
+    its floating-point arrays.
 
-    **Arguments:** `curve`. **Returns:** p, and a function that gives the curve with other parameters: `rebuild(p)` is
-    `curve`.
+    **Arguments:** `curve`. **Returns:** p, and `rebuild`: p → curve, with `rebuild(p)` equal to `curve`.
     """
     spec = curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
     free, fixed = eqx.partition(curve, spec)
@@ -46,7 +45,7 @@ def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
 
 
 def support(curve, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
-    """Whether the curve depends on each free parameter between t0 and t1, computed on the host."""
+    """Whether the curve depends on each of its free parameters between t0 and t1; computed on the host."""
     if isinstance(curve, AbstractCurve):
         return curve.support(t0, t1)
     return np.ones(free_parameters(curve)[0].shape, dtype=bool)
@@ -81,7 +80,7 @@ class Spline(AbstractCurve):
 
     - `coefficients`: c, `(J, n)`, J > d. Free.
     - `t0`, `t1`: the span [s].
-    - `degree`: d; 5 (the default) makes accelerations twice differentiable, 3 continuous.
+    - `degree`: d. With 5 (the default) accelerations are twice continuously differentiable, with 3 only continuous.
 
     Source: de Boor, A Practical Guide to Splines, ch. IX.
     """
@@ -115,7 +114,7 @@ class Spline(AbstractCurve):
     ) -> "Spline":
         """The spline on [ts[0], ts[-1]] nearest to the samples `values`, `(T, n)`, by least squares.
 
-        It interpolates if the number of samples equals that of the coefficients and their times are suitable.
+        It passes through the samples if there are as many of them as coefficients and their times are spread suitably.
         """
         ts, values = np.asarray(ts), np.asarray(values)
         check_spline_size("n_coefficients", n_coefficients, degree)
@@ -186,7 +185,7 @@ class FourierSeries(AbstractCurve):
 
 
 class Limited(AbstractCurve):
-    r"""A curve φ limited to the inside of the rail limits, and nearly unchanged in their middle:
+    r"""Limits a curve φ to values between the rail limits; near the middle of the rail it is nearly unchanged:
 
         θ = m + w tanh((φ − m) / w) ,    m = (upper + lower)/2 ,    w = (upper − lower)/2 .
 
@@ -219,7 +218,7 @@ class Limited(AbstractCurve):
 
 
 def _local_basis(degree: int) -> Float[np.ndarray, "d+1 d+1"]:
-    """Row j: the polynomial in x − i, on segment i, that multiplies coefficient i + j.
+    """The basis polynomials of a segment i: row j has the polynomial in x − i that multiplies coefficient i + j.
 
     From N_d(x) = 1/d! Σ_k (−1)^k C(d+1, k) (x − k)_+^d at x = u + d − j.
     """
@@ -242,7 +241,7 @@ def _horner(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array
 
 
 def _collocation(ts, n_coefficients: int, degree: int) -> Float[np.ndarray, "T J"]:
-    """The values of all basis functions at the times, computed on the host."""
+    """The values of all basis functions at the times `ts`, computed on the host."""
     n_segments = n_coefficients - degree
     x = (ts - ts[0]) / (ts[-1] - ts[0]) * n_segments
     segment = np.clip(np.floor(x), 0, n_segments - 1).astype(int)

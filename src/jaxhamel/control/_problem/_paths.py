@@ -15,11 +15,11 @@ from jaxhamel.systems._parameters import parameter
 
 
 def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
-    r"""The fraction s(t) of a path: from rest to constant speed in the time `ramp`, s(`period`) = 1:
+    r"""The fraction s(t) of a path that starts from rest, has a constant speed from t = `ramp` on, and ends at `period`:
 
         ṡ = σ(t / ramp) / (period − ramp/2) ,    σ(x) = 10 x³ − 15 x⁴ + 6 x⁵ for 0 ≤ x ≤ 1, then 1 .
 
-    Speed and its first two derivatives are continuous.
+    The speed and its first two derivatives are continuous; s(`period`) = 1.
     """
     t = jnp.asarray(t, dtype=period.dtype)
     # `where` instead of a clip: the derivative of a clip at its ends is the mean of both sides
@@ -66,7 +66,7 @@ class FigureEight(_Eased):
 
 
 class Circle(_Eased):
-    """R (sin φ, 1 − cos φ), φ = 2π s(t): a circle through the origin.
+    """A circle through the origin, R (sin φ, 1 − cos φ), φ = 2π s(t).
 
     **Arguments:** `radius`: R [m]; `period`, `ramp` [s] as for `FigureEight`.
     """
@@ -82,7 +82,7 @@ class Circle(_Eased):
 
 
 class Line(_Eased):
-    """s(t) · `end`: a straight line, which continues at the same speed after `period`.
+    """A straight line, s(t) · `end`, which continues at the same speed after `period`.
 
     **Arguments:** `end`: the point at the time `period`, `(2,)` [m]; `period`, `ramp` [s] as for `FigureEight`.
     """

@@ -25,14 +25,14 @@ from jaxhamel.mechanics._examination._boundary import check_forms
 
 
 class ControlProblem(eqx.Module):
-    r"""Find the free parameters p of a control curve θ(t; p) that minimise
+    r"""The problem to find the free parameters p of a control curve θ(t; p) that minimise
 
         J = ½ Σ_costs [ ∫ |r|² dt + |r_end|² ]   subject to   the equations of motion, constraints = 0 .
 
     **Arguments:**
 
     - `system`: the system; `q0`, `u0`: initial state.
-    - `ts`: the first time, the times between which multiple shooting integrates, and the last, `(N+1,)` [s].
+    - `ts`: the first time, the nodes of multiple shooting, and the last time, `(N+1,)` [s].
     - `curve`: the initial control, a callable pytree t -> `(n,)` whose free parameters are optimised.
     - `costs`, `constraints`: see `jaxhamel.control.Tracking` and the other costs.
     - `guess`: initial guess of the states at `ts`, `(q, u)` with leading time axes; default (q0, u0) at all times.
@@ -110,7 +110,7 @@ def TrackingProblem(
     constraints: tuple[Any, ...] = (),
     guess: tuple[Any, ...] | None = None,
 ) -> ControlProblem:
-    """A `ControlProblem` that follows `path` with smooth control:
+    """A `ControlProblem` whose motion follows `path` under a smooth control:
 
         J = ½ ∫ w |output(q) − path(t)|² + a |θ̈|² dt + further `costs` .
 
@@ -127,6 +127,8 @@ def TrackingProblem(
 
 
 def _constant(q0, u0, ts):
+    """The state (q0, u0) at all times of `ts`."""
+
     def repeat(x):
         return jnp.broadcast_to(x[None], (*ts.shape, *x.shape))
 

@@ -84,18 +84,18 @@ class KalmanFilter(eqx.Module):
     ) -> tuple[MotionState, Float[Array, "n+k n+k"]]:
         """The state one period later, and F, the derivative of the error after the period by the error before it."""
 
-        def ahead(x):
+        def state_later(x):
             return flow(self.system, x, t, period, control, self.steps, self.route)
 
-        later = ahead(state)
+        later = state_later(state)
 
-        def moved(delta):
-            return local(self.system, later, ahead(retract(self.system, state, delta)))
+        def error_later(delta):
+            return local(self.system, later, state_later(retract(self.system, state, delta)))
 
-        return later, jax.jacfwd(moved)(jnp.zeros(tangent_size(self.system), state[1].dtype))
+        return later, jax.jacfwd(error_later)(jnp.zeros(tangent_size(self.system), state[1].dtype))
 
     def update(self, belief: Belief, t: Time, seen: Any, control: Control = None) -> Belief:
-        """The belief after an observation `seen` at t, of the form that the sensors give."""
+        """The belief after the observation `seen` at t, in the form that the sensors give."""
         system, P = self.system, belief.covariance
         state, size = (belief.q, belief.u), tangent_size(self.system)
 
@@ -118,15 +118,17 @@ class KalmanFilter(eqx.Module):
             delta = K @ (residual(delta) + H @ delta)
         keep = jnp.eye(size, dtype=P.dtype) - K @ H
         P = keep @ P @ keep.T + K @ R @ K.T
-        return about(system, state, delta, P)
+        return belief_about_mean(system, state, delta, P)
 
 
-def about(system: System, state: MotionState, delta: Array, P: Float[Array, "m m"]) -> Belief:
+def belief_about_mean(
+    system: System, state: MotionState, delta: Array, P: Float[Array, "m m"]
+) -> Belief:
     """Converts a belief N(δ, P) in the chart about `state` to the chart about its own mean, with the covariance J P Jᵀ."""
     best = retract(system, state, delta)
 
-    def turned(e):
+    def about_mean(e):
         return local(system, best, retract(system, state, delta + e))
 
-    J = jax.jacfwd(turned)(jnp.zeros(len(delta), P.dtype))
+    J = jax.jacfwd(about_mean)(jnp.zeros(len(delta), P.dtype))
     return Belief(*best, J @ P @ J.T)

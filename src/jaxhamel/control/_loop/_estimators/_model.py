@@ -14,12 +14,12 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 def flow(
     system: System, state: MotionState, t: Time, period: Scalar, control: Control, steps: int, route: str | None
 ) -> MotionState:  # fmt: skip
-    """The state one period later, by RK4."""
-    field, held = VectorField(route), as_control(control)
+    """The state one period later, by `steps` steps of RK4."""
+    field, command = VectorField(route), as_control(control)
     h = jnp.asarray(period, state[1].dtype) / steps
 
     def rate(t, y):
-        return field(t, y, (system, held))
+        return field(t, y, (system, command))
 
     for i in range(steps):
         q, u = looped(rate, RK4, t + i * h, h, state)[0]
@@ -30,7 +30,7 @@ def flow(
 def misfit(
     system: System, sensors: Any, state: MotionState, t: Time, seen: Any, control: Control
 ) -> Float[Array, " r"]:
-    """The observation minus the one that is expected in a state."""
+    """The residual of an observation: `seen` minus the observation without error in `state`; for a seen state, local."""
     if isinstance(seen, tuple):
         return local(system, state, seen)
     return seen - sensors.exact(system, t, *state, as_control(control))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_moving_horizon, check_width
 from jaxhamel.control._collocation._limits import PathLimit
-from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, about
+from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, belief_about_mean
 from jaxhamel.control._loop._estimators._model import (
     as_matrix,
     misfit,
@@ -25,12 +25,13 @@ from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_siz
 
 
 class MovingWindow(eqx.Module):
-    """The latest samples of a moving horizon, and the belief in the present state.
+    """The latest samples of a moving horizon, and the estimate of the present state with its covariance.
 
-    - `latest`: the belief at the last sample, also as `q`, `u`, `covariance`; `first`: the belief at the first sample before
-      its observation; `second`: the belief at the second sample before its observation.
-    - `states`: the estimated states at all samples; `ts`, `seen`, `felt`: times, observations, and the commands under which
-      these were made; `held`, `periods`: the command after each sample, and its duration. All have a leading axis of N.
+    - `latest`: the belief at the last sample, also as `q`, `u`, `covariance`; `first`, `second`: the beliefs at the first
+      and the second sample of the window, each before its observation.
+    - `states`: the estimated states at all samples; `ts`, `seen`, `felt`: times, observations, and the commands that acted
+      during the observations; `held`, `periods`: the command after each sample, and its duration. All have a leading axis
+      of length N.
     - `count`: the number of samples so far, at most N; `violation`: the largest excess of the states over their limits, in
       the unit of the limit.
     """
@@ -87,11 +88,11 @@ class MovingHorizonEstimator(eqx.Module):
     - `limits`: `PathLimit`s of the states, called with the command under which the observation was made. If the equations
       leave no states within the limits, the window's `violation` is the largest excess over them.
 
-    Give it to `Sampled(law, period, sensors=..., estimator=...)` as a filter. For estimates alone call `start`, then
-    `update` and `predict` in turn; between two samples the control is taken as held.
+    Give it to `Sampled(law, period, sensors=..., estimator=...)`, like a filter. For estimates alone call `start`, then
+    `update` and `predict` in turn; the control is taken as constant between two samples.
 
-    **Raises:** `TypeError` or `ValueError` for a `filter` that is no filter, counts that are no whole numbers, and limits
-    that are no `PathLimit`s, whose bounds are equal, or that do not depend on the state.
+    **Raises:** `TypeError` or `ValueError` for a `filter` that is no `KalmanFilter`, counts that are no whole numbers, and
+    limits that are no `PathLimit`s, have equal bounds, or do not depend on the state.
 
     Source: Rao, Rawlings and Mayne 2003, also for limits; Bell 1994 for Gauss–Newton steps by smoothing.
     """
@@ -126,7 +127,7 @@ class MovingHorizonEstimator(eqx.Module):
     def update(
         self, window: MovingWindow, t: Time, seen: Any, control: Control = None
     ) -> MovingWindow:
-        """The window after an observation `seen` at t, of the form that the sensors give."""
+        """The window after the observation `seen` at t, in the form that the sensors give."""
         here = jnp.arange(self.window) == window.count - 1
 
         def put(rows, x):
@@ -168,8 +169,8 @@ class MovingHorizonEstimator(eqx.Module):
 
     def _value(self, control: Control, t: Time) -> Float[Array, " p"]:
         """The value of a control at t; zeros for None."""
-        held = as_control(control)
-        value = jnp.zeros(self._width) if held is None else jnp.asarray(held(t))
+        function = as_control(control)
+        value = jnp.zeros(self._width) if function is None else jnp.asarray(function(t))
         check_width(value, self._width)
         return value
 
@@ -186,9 +187,9 @@ class MovingHorizonEstimator(eqx.Module):
             return jax.tree.map(lambda x: jnp.take(x, i, axis=0), x)
 
         last = window.count - 1
-        latest = about(system, at(states, last), *at((deltas, found.C), last))
+        latest = belief_about_mean(system, at(states, last), *at((deltas, found.C), last))
         after = min(1, self.window - 1)
-        second = about(system, at(states, after), found.m[after], found.P[after])
+        second = belief_about_mean(system, at(states, after), found.m[after], found.P[after])
         states = jax.vmap(lambda x, delta: retract(system, x, delta))(states, deltas)
         changed = latest, second, states
         window = eqx.tree_at(lambda x: (x.latest, x.second, x.states), window, changed)
@@ -198,7 +199,7 @@ class MovingHorizonEstimator(eqx.Module):
         return eqx.tree_at(lambda x: x.violation, window, excess)
 
     def _prior(self, window: MovingWindow) -> tuple[Array, Array]:
-        """(m, P) of the first state's δ, from a belief in another chart: e(δ) = local(x̄, x_0 exp δ) ~ N(0, P̄)."""
+        """(m, P) of the first state's δ ~ N(m, P), from the belief `first` about x̄: e(δ) = local(x̄, x_0 exp δ) ~ N(0, P̄)."""
         system, first = self.filter.system, window.first
         state = jax.tree.map(lambda x: x[0], window.states)
 
@@ -210,7 +211,7 @@ class MovingHorizonEstimator(eqx.Module):
         return -back @ e(none), back @ first.covariance @ back.T
 
     def _chain(self, window: MovingWindow) -> Chain:
-        """The linearised equations at the estimates of the window; those of the motion are zero where no sample follows."""
+        """The equations linearised at the window's estimates. Equations of motion are 0 from the last sample on."""
         filter, system = self.filter, self.filter.system
         none = jnp.zeros(tangent_size(system), window.ts.dtype)
         W = as_matrix(filter.process_noise, len(none)).astype(none.dtype)
@@ -218,16 +219,16 @@ class MovingHorizonEstimator(eqx.Module):
         def one(state, later, t, seen, felt, held, period):
             end, F = filter.transition(state, t, period, Constant(held))
 
-            def off(w):
+            def gap(w):
                 return local(system, later, retract(system, end, w))
 
-            def left(delta):
+            def residual(delta):
                 return misfit(
                     system, filter.sensors, retract(system, state, delta), t, seen, Constant(felt)
                 )
 
-            f, G = _with_derivative(off, none)
-            r, H = _with_derivative(left, none)
+            f, G = _with_derivative(gap, none)
+            r, H = _with_derivative(residual, none)
             return G @ F, f, period * G @ W @ G.T, -H, r
 
         later = jax.tree.map(lambda x: jnp.roll(x, -1, axis=0), window.states)
@@ -243,17 +244,17 @@ class MovingHorizonEstimator(eqx.Module):
         none = jnp.zeros(tangent_size(self.filter.system), window.ts.dtype)
 
         def one(state, t, felt):
-            def room(delta):
-                moved = retract(self.filter.system, state, delta)
-                return self._room(t, moved, Constant(felt))
+            def distances(delta):
+                near = retract(self.filter.system, state, delta)
+                return self._distances(t, near, Constant(felt))
 
-            return _with_derivative(room, none)
+            return _with_derivative(distances, none)
 
         b, A = jax.vmap(one)(window.states, window.ts, window.felt)
         counts = jnp.isfinite(b) & (jnp.arange(self.window) < window.count)[:, None]
         return Inequalities(jnp.where(counts[:, :, None], A, 0.0), jnp.where(counts, b, 1.0))
 
-    def _room(self, t: Time, state: MotionState, control: Control) -> Float[Array, " l"]:
+    def _distances(self, t: Time, state: MotionState, control: Control) -> Float[Array, " l"]:
         """The distances from the lower and from the upper limits, negative beyond them."""
         rows = []
         for limit in self.limits:

@@ -16,8 +16,10 @@ from jaxtyping import Array, Bool, Float
 
 
 class Chain(NamedTuple):
-    """The equations at N times, of which only the first, those that are `live`, count: from the last of these on, F, f and Q
-    are 0."""
+    """The matrices and vectors of the equations at N times.
+
+    The first times, as many as `live` marks, have samples. From the last of these on, F, f and Q are 0.
+    """
 
     F: Float[Array, "N m m"]
     f: Float[Array, "N m"]
@@ -28,7 +30,10 @@ class Chain(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """The filter at each time: δ ~ N(m, P) before its observation and N(best, C) after it; 1 − K H; Hᵀ S⁻¹ (r − H m)."""
+    """The filter at each time: δ ~ N(m, P) before its observation and δ ~ N(best, C) after it.
+
+    `keep`: 1 − K H; `pull`: Hᵀ S⁻¹ (r − H m).
+    """
 
     m: Float[Array, "N m"]
     P: Float[Array, "N m m"]

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._loop._estimators._smoother import Chain, filtered, smoothed
 
-STEPS = 25  # Newton steps; from μ = 1 to the least μ 12 to 20 are needed
+STEPS = 25  # number of Newton steps: from μ = 1 to the least μ, 12 to 20 are needed
 CENTRE = 0.1  # μ of a step, as a share of the mean of s z
 TO_BORDER = 0.995  # the longest step, as a share of the way to the nearest limit
 
@@ -43,7 +43,7 @@ class _Iterate(NamedTuple):
 def within(
     limits: Inequalities, chain: Chain, m: Array, P: Array, R: Array, free: Array, C: Array
 ) -> Float[Array, "N m"]:
-    """The states δ_i of least squares within limits.
+    """The δ_i that minimise the sum of squares within the limits.
 
     `free`, `C`: the solution without limits, and its covariances. If `free` keeps the limits, it is the solution.
     """

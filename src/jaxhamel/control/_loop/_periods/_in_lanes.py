@@ -1,7 +1,8 @@
-"""An ensemble of closed loops in lanes.
+"""Runs an ensemble of closed loops in lanes.
 
-Between two samples each number of a loop's state is a vector with one entry for each trajectory: reading it from an array of
-states and writing it back in each period takes as long as a short motion (docs/performance.md#closed-loops).
+From one period to the next, the states of all loops stay columns: one vector for each number, with one entry for each
+trajectory. To read the columns from an array of states and write them back would take as long, in each period, as a short
+motion (docs/performance.md#closed-loops).
 """
 
 from functools import partial
@@ -19,8 +20,8 @@ from jaxhamel._lanes._transform import lanes
 from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
-    begun,
     decided,
+    first_loop,
     sampled_at,
     through_period,
     trajectory_of,
@@ -30,9 +31,10 @@ from jaxhamel.simulate import Trajectory
 
 
 class Lane(eqx.Module):
-    """The arguments of a closed loop, put together from one trajectory's own numbers and the arrays that all share.
+    """Puts the arguments of one closed loop together, from the trajectory's own numbers and the arrays that all share.
 
-    `own`: the layout of a trajectory's own arrays; `shared`: all arrays, with None in the place of a trajectory's own.
+    - `own`: the layout of a trajectory's own arrays; `shared`: the other arrays, with None in the places of the own ones.
+    - `structure`: the pytree of all arrays; `others`: the leaves that are no arrays.
     """
 
     own: ColumnLayout
@@ -57,18 +59,18 @@ class Lane(eqx.Module):
         return eqx.combine(jax.tree.unflatten(self.structure, leaves), self.others)
 
 
-# An ensemble runs in blocks of at most this many lanes: their states at all samples, their commands and the numbers that
-# the loops of a period pass on stay in the cache (docs/performance.md#closed-loops).
+# The largest number of lanes that run together. Of this many, the states at all samples, the commands and the intermediate
+# results of a period fit into the cache (docs/performance.md#closed-loops).
 BLOCK = 256
 
 
 def in_lanes(
-    arrays: Any, others: Any, shared: tuple, words: Array | None, plan: Periods
+    arrays: Any, others: Any, shared: tuple, keys: Array | None, plan: Periods
 ) -> Trajectory:
-    """The motions of all trajectories.
+    """The motions of an ensemble of closed loops, computed in blocks of lanes.
 
-    **Arguments:** `shared`: (the law if it is a table over time, otherwise None; t₀); `words`: the keys of the noise at all
-    samples.
+    **Arguments:** `arrays`, `others`: the arguments of the loops, arrays and all else; `shared`: (the law if it is a table
+    over time, otherwise None; t₀); `keys`: the keys of the noise at all samples, or None.
     """
     lane, own = Lane.of(arrays, others, plan.axes or ())
     size = cast(int, plan.batch)
@@ -76,7 +78,7 @@ def in_lanes(
 
     def of_block(block: Columns) -> Trajectory:
         *numbers, index = block
-        return _of_block(lane, shared, words, plan, tuple(numbers), index)
+        return _of_block(lane, shared, keys, plan, tuple(numbers), index)
 
     count = _blocks(size)
     if count == 1:
@@ -88,23 +90,23 @@ def in_lanes(
 
 
 def _blocks(size: int) -> int:
-    """The number of blocks; 1 with several devices, because the axis may be sharded, and on other devices than a CPU."""
+    """The number of blocks: 1 on devices other than a CPU, and with several devices, because the axis may be sharded."""
     alone = jax.device_count() == 1 and jax.default_backend() == "cpu" and not is_described()
     return -(-size // BLOCK) if alone else 1
 
 
 def _of_block(
-    lane: Lane, shared: tuple, words: Array | None, plan: Periods, own: Columns, index: Array
+    lane: Lane, shared: tuple, keys: Array | None, plan: Periods, own: Columns, index: Array
 ) -> Trajectory:
     """The motions of one block of trajectories, from their own numbers and their indices in the ensemble."""
     t0, size = shared[1], len(index)
     spread = partial(jax.vmap, axis_size=size)
-    first = spread(lambda own: begun(lane.parts(own), t0.dtype, plan))(own)
+    first = spread(lambda own: first_loop(lane.parts(own), t0.dtype, plan))(own)
     loop, state = ColumnLayout.of(first), ColumnLayout.of((first.q, first.u))
     start = loop.columns(first)
     more = spare_lanes(start)
     given = widened(own, more), widened((index,), more)[0], widened(start, more)
-    rows, last = _run(lane, loop, state, shared, words, plan, *given)
+    rows, last = _columns_of_motion(lane, loop, state, shared, keys, plan, *given)
     states, applied = (tuple(x[:, :size] for x in part) for part in rows)
     memory = loop.entries(x[:size] for x in last).memory
 
@@ -115,59 +117,63 @@ def _of_block(
     return spread(end, (0, 1, 1, 0))(own, states, applied, memory)
 
 
-def _run(
+def _columns_of_motion(
     lane: Lane,
     loop: ColumnLayout,
     state: ColumnLayout,
     shared: tuple,
-    words: Array | None,
+    keys: Array | None,
     plan: Periods,
     own: Columns,
     index: Array,
     start: Columns,
 ):
-    """((columns of q and u at all samples, columns of the commands), columns of the loops after the last period)."""
+    """((columns of q and u at all samples, columns of the commands), columns of the loops after the last period).
+
+    `loop`, `state`: the layouts of a loop's numbers and of (q, u); `start`: the loops' columns before the first sample.
+    """
     controller, dtype = lane.parts(own)[3], shared[1].dtype
 
     def turn(columns, given):
-        k, words = given
+        k, key = given
         at, fixed = eqx.partition((lane, *sampled_at(lane.parts(own), shared, k)), eqx.is_array)
-        columns, applied = of_lanes(at, fixed, columns, _noise(words, index, dtype, plan))
+        columns, applied = after_period(at, fixed, columns, _noise(key, index, dtype, plan))
         return columns, (columns[: state.size], applied)
 
-    def of_lanes(at, fixed, columns, noise):
+    def after_period(at, fixed, columns, noise):
         law = eqx.combine(at, fixed)[3]
         estimates = getattr(controller.estimator, "in_lanes", True)
         in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
-        decide, move = (partial(f, loop, fixed) for f in (_decided, partial(_moved, plan)))
+        decide, move = (partial(f, loop, fixed) for f in (_decided, partial(_through_period, plan)))
         decide_all = (lanes if in_lanes else jax.vmap)(decide, _AXES)
         move_all = (lanes if estimates else jax.vmap)(move, _AXES)
-        period = partial(_in_turn, decide_all, move_all)
+        period = partial(_decided_and_moved, decide_all, move_all)
         if in_lanes and controller.estimator is None:
-            period = lanes(partial(_in_turn, decide, move), _AXES)
+            period = lanes(partial(_decided_and_moved, decide, move), _AXES)
         if controller.estimator is None:
             motion = Motion(state, fixed, plan)
             return differentiable(motion, decide_all, period)(own, columns, at, noise)
         return period(own, columns, at, noise)[0]
 
-    found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), words))
+    found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), keys))
     last, (rows, applied) = found
     pairs = zip(start[: state.size], rows, strict=True)
     return ([jnp.concatenate([x[None], later]) for x, later in pairs], applied), last
 
 
-def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns | None:
-    """The noise of all lanes in one sample, one column for each measured number."""
+def _noise(key: Array | None, index: Array, dtype, plan: Periods) -> Columns | None:
+    """The noise of all lanes in one sample, one column for each measured number; None without sensors."""
     if plan.width[1] == 0:
         return None
 
-    def of_one(words, trajectory):
-        return tuple(noise_in(words, trajectory, plan.width[1], dtype))
+    def of_one(key, trajectory):
+        return tuple(noise_in(key, trajectory, plan.width[1], dtype))
 
-    return lanes(of_one, (None, 0))(words, index)
+    return lanes(of_one, (None, 0))(key, index)
 
 
-# lane axes of (a trajectory's own numbers, a loop's numbers, the values that all share at a sample, noise or commands)
+# Lane axes of the four arguments of the functions below: a trajectory's own numbers, a loop's numbers, the values at a
+# sample that all share, and noise or commands.
 _AXES = (0, 0, None, 0)
 
 
@@ -179,17 +185,17 @@ def _decided(
     at: Any,
     noise: Columns | None,
 ):
-    """The numbers of one loop after a sample, and its commands."""
+    """(the numbers of one loop after a sample, the numbers of the command that then acts)."""
     lane, *at = eqx.combine(at, fixed)
     at = (*at, None if noise is None else jnp.stack(noise))
     found, applied = decided(lane.parts(own), loop.entries(columns), at)
     return loop.numbers(found), tuple(applied)
 
 
-def _moved(
+def _through_period(
     plan: Periods, loop: ColumnLayout, fixed: Any, own: Columns, columns: Columns, at: Any, applied: Columns
 ):  # fmt: skip
-    """(the numbers of one loop a period after a sample, those of its states before all steps but the first)."""
+    """(the numbers of one loop a period after a sample, those of its states before every step but the first)."""
     lane, *at = eqx.combine(at, fixed)[:3]
     command = jnp.stack(applied)
     end, before = through_period(lane.parts(own), loop.entries(columns), at, command, plan)
@@ -197,8 +203,13 @@ def _moved(
     return loop.numbers(end), tuple(map(loop.numbers, each))
 
 
-def _in_turn(decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None):
-    """((the numbers of loops after a sample and the period that follows it, the commands), `move`'s second result)."""
+def _decided_and_moved(
+    decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None
+):
+    """Calls `decide`, which evaluates the law at a sample, then `move`, which integrates the period after it.
+
+    **Returns:** ((the numbers of the loops after the period, the commands), the states before every step but the first).
+    """
     columns, applied = decide(own, columns, at, noise)
     end, before = move(own, columns, at, applied)
     return (end, applied), before

@@ -6,8 +6,8 @@
 Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), whose counter is (trajectory, pair): the numbers of a trajectory do
 not depend on the number of trajectories. u is an odd multiple of 2⁻³¹, so that |ξ| is below 6.6.
 
-On a CPU XLA calls the C library in each inverse error function, and JAX runs the rounds of Threefry one after the other
-over arrays; these operations run in lanes (docs/performance.md#closed-loops).
+JAX's own normal numbers are slower on a CPU: XLA calls the C library for each inverse error function, and JAX runs the
+rounds of Threefry one after the other over arrays. The operations here run in lanes (docs/performance.md#closed-loops).
 """
 
 from functools import partial
@@ -23,11 +23,11 @@ from jaxhamel.control._loop._periods._period import Periods
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = np.uint32(0x1BD11BDA)
-_CENTRE = np.sqrt(0.5)  # c
+_CENTRE = np.sqrt(0.5)  # c of `minus_two_logarithms`
 
 
-def keys_of(key: Any, plan: Periods) -> UInt32[Array, "K 2"] | None:
-    """The keys of Threefry at all samples, from a key of any of JAX's generators; None without a key or without sensors."""
+def noise_keys(key: Any, plan: Periods) -> UInt32[Array, "K 2"] | None:
+    """Threefry's keys at all samples, from a key of any of JAX's generators; None without a key or without sensors."""
     if key is None or plan.width[1] == 0:
         return None
 
@@ -37,19 +37,17 @@ def keys_of(key: Any, plan: Periods) -> UInt32[Array, "K 2"] | None:
     return jax.vmap(of)(jnp.arange(plan.samples))
 
 
-def noise_in(words: Array | None, trajectory: Array, count: int, dtype) -> Float[Array, " r"]:
-    """N(0, 1) for each of `count` measured numbers of a trajectory in the sample with this key, 0 without a key."""
-    return (
-        jnp.zeros(count, dtype)
-        if words is None
-        else normal_numbers(words, trajectory, count, dtype)
-    )
+def noise_in(key: Array | None, trajectory: Array, count: int, dtype) -> Float[Array, " r"]:
+    """The noise ξ ~ N(0, 1) of the `count` measured numbers of a trajectory in the sample with this key; 0 without a key."""
+    if key is None:
+        return jnp.zeros(count, dtype)
+    return normal_numbers(key, trajectory, count, dtype)
 
 
 def normal_numbers(
     key: UInt32[Array, "2"], trajectory: Array, count: int, dtype
 ) -> Float[Array, " n"]:
-    """Independent N(0, 1) of a trajectory, `(count,)`."""
+    """`count` independent numbers ~ N(0, 1) of the trajectory with this index."""
     pairs = jnp.arange(-(-count // 2), dtype=jnp.uint32)
     first, second = threefry(key, jnp.broadcast_to(trajectory, pairs.shape), pairs)
     r = jnp.sqrt(minus_two_logarithms(first, dtype))

@@ -20,8 +20,8 @@ from jaxhamel.simulate._trajectory import of_equal_steps
 class Loop(NamedTuple):
     """The state of a closed loop at a sample.
 
-    `q`, `u`: the system's state; `commands`: the previous commands, as many as the delay has periods and at least one, the
-    latest last; `belief`: of the estimator; `memory`: of the law. Belief and memory are None for a controller without them.
+    `q`, `u`: the system's state; `commands`: the previous commands, the latest last: one for each period of the delay, and
+    at least one; `belief`: the estimator's; `memory`: the law's. Both are None for a controller without them.
     """
 
     q: Configuration
@@ -32,18 +32,18 @@ class Loop(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """The static arguments of a closed loop, which decide on the program that is compiled."""
+    """The static arguments of a closed loop: another value compiles another program."""
 
-    samples: int
-    steps: int
+    samples: int  # periods of a motion
+    steps: int  # Runge–Kutta steps of a period
     route: str | None
     width: tuple[int, int]  # numbers of a command, of an observation
-    batch: int | None
-    axes: tuple[int | None, ...] | None
-    delay: int
+    batch: int | None  # trajectories; None: one, without a leading axis
+    axes: tuple[int | None, ...] | None  # the ensemble axis of each array
+    delay: int  # periods
 
 
-def begun(parts, dtype, plan: Periods) -> Loop:
+def first_loop(parts, dtype, plan: Periods) -> Loop:
     """The state before the first sample."""
     _, q0, u0, controller = parts
 
@@ -59,7 +59,10 @@ def begun(parts, dtype, plan: Periods) -> Loop:
 
 
 def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
-    """The loop after a sample, and the command that acts until the next one."""
+    """(the loop after the law is evaluated at a sample, the command that acts until the next one).
+
+    `at`: (t₀, k, the law at t_k if it is a table over time, the noise of the sensors).
+    """
     (system, _, _, controller), (t0, k, law, noise) = parts, at
     t = t0 + k * controller.period.astype(t0.dtype)
     if law is None:
@@ -77,7 +80,7 @@ def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
 
 
 def through_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> tuple[Loop, Any]:
-    """(the loop one period after a sample, the states (q, u) before all steps but the first, along a leading axis)."""
+    """(the loop one period after a sample, the states (q, u) before every step but the first, along a leading axis)."""
     rate = partial(rate_in_steps, parts, at, applied, plan)
     (q, u), before = after_steps(rate, partial(unit, parts), (loop.q, loop.u), at[0].dtype, plan)
     (_, _, _, controller), (t0, k) = parts, at
@@ -108,14 +111,14 @@ def after_steps(rate, unit, y, dtype, plan: Periods):
     """
     one = jnp.ones((), dtype)
 
-    def advance(before, i):
+    def one_step(before, i):
         return unit(looped(rate, RK4, i, one, before)[0]), before
 
-    return jax.lax.scan(advance, y, jnp.arange(plan.steps).astype(dtype))
+    return jax.lax.scan(one_step, y, jnp.arange(plan.steps).astype(dtype))
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """(the law's arguments after t, the estimator's belief); the sensors measure while the previous command still acts."""
+    """(the law's arguments after t, the estimator's belief). Sensors measure while the previous command still acts."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
     acting = Constant(loop.commands[0])
@@ -127,7 +130,7 @@ def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[t
 
 
 def as_arguments(seen: Any) -> tuple[Any, ...]:
-    """The arguments of a law after t: an observation, or a measured state (q, u)."""
+    """The arguments of a law after t: (observation,), or the measured state (q, u)."""
     return seen if isinstance(seen, tuple) else (seen,)
 
 
@@ -139,7 +142,7 @@ def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
 
 
 def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
-    """The motion of one loop from its states and commands at all samples."""
+    """The `Trajectory` of one loop, from `rows` = (q, u, commands) at all samples and the law's last memory."""
     (system, _, _, controller), (q, u, applied) = parts, rows
     period = controller.period.astype(t0.dtype)
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
@@ -150,8 +153,8 @@ def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
 
 
 def _largest(u: Array, applied: Array) -> dict[str, Array]:
-    """The largest |u_i| in the first tenth, the first half and the last tenth of the samples, of the commands where u is
-    empty; `nan` if the motion breaks down before. Reverse mode keeps nothing for them: their derivative is 0."""
+    """The largest |u_i| in the first tenth, the first half and the last tenth of the samples; NaN if the motion breaks down
+    before. If u is empty, it is that of the commands. The derivative is 0, so that reverse mode stores nothing for it."""
     rates = jax.lax.stop_gradient(u if u.shape[1] else applied)
     size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
     tenth, half = -(-len(size) // 10), -(-len(size) // 2)

@@ -1,8 +1,8 @@
 """Reverse mode of one period of an ensemble of closed loops.
 
-It stores the numbers of the loops before each period, and their states before each step of it. A short period is transposed
-as one program, another one step by step: the stages of a step and their transposes are computed one after the other, and
-the vectors that they pass on stay in the cache (docs/performance.md#closed-loops).
+A short period is transposed as one program, from the numbers of the loops before it. A longer one is transposed step by
+step, from the states before each step, which are stored too: the stages of a step and their transposes are computed one
+after the other, and their vectors stay in the cache (docs/performance.md#closed-loops).
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_ste
 # The transpose of a program has about this many times as many operations as the program.
 TRANSPOSED = 2.2
 
-# The states before the steps of a period are stored up to this many steps, and computed again for more.
+# The states before the steps of a period are stored for periods of up to this many steps, and recomputed for longer ones.
 MOST_STORED = 4
 
 
 class Motion(NamedTuple):
-    """The motion of a period, as functions of the vectors of all lanes."""
+    """The motion in a period, as functions of columns; `state`: the layout of (q, u); `fixed`: the parts without arrays."""
 
     state: ColumnLayout
     fixed: Any
@@ -48,20 +48,20 @@ class Motion(NamedTuple):
         return self.state.numbers(unit(lane.parts(own), self.state.entries(y)))
 
     def after(self, own: Columns, columns: Columns, at: Any, applied: Columns, before) -> Columns:
-        """The numbers of all lanes a period after a sample; `before`: their states before all steps but the first."""
+        """The numbers of all lanes a period after a sample; `before`: their states before every step but the first."""
         first = tuple(columns[: self.state.size])
-        advance = self.in_turn if self.is_short(own, columns, at) else self.in_a_loop
-        y = after_known_steps(advance, first, (own, at, applied), (first, *before))
+        one_step = self.in_turn if self.is_short(own, columns, at) else self.in_a_loop
+        y = after_known_steps(one_step, first, (own, at, applied), (first, *before))
         return (*y, *columns[self.state.size :])
 
     def in_turn(self, place: Array, y: Columns, given: tuple) -> Columns:
-        """The states of all lanes after one step, its stages written out one after the other."""
+        """The states of all lanes after one step, whose stages are written out one after the other."""
         own, at, _ = given
         y = runge_kutta_step(self._rate(given), RK4, place, jnp.ones_like(place), y)
         return lanes(self.unit, (0, 0, None))(y, own, at)
 
     def in_a_loop(self, place: Array, y: Columns, given: tuple) -> Columns:
-        """The states of all lanes after one step, its stages in a loop, which is compiled in a fourth of the time."""
+        """The states of all lanes after one step, whose stages are a loop: it compiles in a quarter of the time."""
         own, at, _ = given
         y = looped(self._rate(given), RK4, place, jnp.ones_like(place), y)[0]
         return lanes(self.unit, (0, 0, None))(y, own, at)
@@ -76,7 +76,7 @@ class Motion(NamedTuple):
         return rate
 
     def is_short(self, own: Columns, columns: Columns, at: Any, stages: int = 1) -> bool:
-        """Whether this many stages, transposed, fit into one loop."""
+        """Whether the transpose of this many stages fits into one loop over the lanes."""
         y = columns[: self.state.size]
         given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
         length = estimated_operations(self.rate, (False, True, True, False, True), *given)
@@ -84,10 +84,10 @@ class Motion(NamedTuple):
 
 
 def differentiable(motion: Motion, decide: Callable, period: Callable) -> Callable:
-    """(own, columns, at, noise) → the results of a period in all lanes, with the reverse mode described above.
+    """A function (own, columns, at, noise) → results of a period in all lanes, with the reverse mode described above.
 
     **Arguments:** `decide`: (own, columns, at, noise) → (columns after the sample, commands); `period`: the same arguments →
-    (results, the states before all steps but the first).
+    (results, states before every step but the first). Results are (columns after the period, commands).
     """
     stored, steps = motion.plan.steps <= MOST_STORED, motion.plan.steps
 

@@ -11,7 +11,7 @@ from jaxhamel.control._loop._regulator import Regulator
 from jaxhamel.control._loop._sampled import Sampled
 
 SAMPLES_OF_GROWTH = 100  # multipliers are computed at about this number of samples
-LARGE_STATE = 50  # with this number of entries of x or more, at fewer samples
+LARGE_STATE = 50  # from this number of entries of x on, they are computed at fewer samples
 TERMS = 12  # terms of the series of the exponential, whose argument has a norm of at most 1/2
 
 
@@ -33,14 +33,15 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
         x_{k+1} = M_k x_k ,    x = (δ, delayed commands) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
         δ_{k+1} = e^{A T} δ_k + ∫_0^T e^{A s} ds B c_{k−d} ,    c_k = −K δ_k ,
 
-    with A, B and K of the regulator at t_k, without limits, sensors and estimator. A growth at the end that is much
-    larger than 1 says that the loop does not hold the plan: the gains are too large for its period and delay, or the
-    period is too long for the motion. The eigenvalues of one M_k alone do not decide on that, since the plan moves; they
-    show where the growth comes from.
+    with A, B and K of the regulator at t_k, without limits, sensors and estimator. If the growth at the end is much larger
+    than 1, the loop does not stay at the plan: the gains are too large for its period and delay, or the period is too long
+    for the motion. The eigenvalues of a single M_k do not decide on stability, since the plan moves; they show at which
+    times deviations grow.
 
     **Arguments:** `controller`: a `Sampled` whose law is a `Regulator`.
 
-    **Returns:** a `LoopGrowth` at about 100 samples, the last one included. The norm is that of δ in its own units.
+    **Returns:** a `LoopGrowth` at about 100 samples, the last one included. The norm is the largest singular value; δ is in
+    SI units.
 
     **Raises:** `TypeError` for another law, or traced numbers.
 
@@ -71,7 +72,7 @@ def _matrices(
 
 
 def _maps(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray:
-    """M_k of all samples; in x, the delayed commands are ordered by the time at which they act."""
+    """The matrices M_k of some samples; in x, the delayed commands are ordered by the time at which they act."""
     count, d, p = F.shape
     if delay == 0:
         return E - F @ K

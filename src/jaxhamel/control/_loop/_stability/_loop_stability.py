@@ -22,8 +22,8 @@ SMALL = 1e-6  # a multiplier or an eigenvalue this close to a neutral one counts
 class LoopStability(NamedTuple):
     """Stability of a loop about an equilibrium; `print` it for a sentence.
 
-    - `stable`: whether all deviations die away that a command can change: neutral modes, whose deviations stay constant,
-      are left out, as are those of constraints and symmetries.
+    - `stable`: whether all deviations die away, apart from those of neutral modes, which stay constant, as along a symmetry
+      or a constraint.
     - `rate`: the rate σ at which the slowest deviation dies away (σ < 0) or the fastest one grows, as exp(σ t) [1/s]; 0 if
       to first order a deviation that is not neutral keeps its size, as in an undamped oscillation.
     - `eigenvalues`: λ of the equations of the closed loop [1/s], or with a `Sampled` the multipliers μ of one period, the
@@ -55,20 +55,20 @@ def loop_stability(
     steps: int = 2,
     route: str | None = None,
 ) -> LoopStability:
-    """Whether a loop about an equilibrium (q, u) is stable to first order, how fast deviations grow, and for what reason.
+    """Tells whether a loop about an equilibrium (q, u) is stable to first order, how fast deviations grow, and why.
 
     A digital controller that is unstable is compared with itself without its delay, and with its law in continuous time: the
     reason is the delay, the period, or the gains themselves.
 
     **Arguments:**
 
-    - `system`: of any class; `q`, `u`: an equilibrium of the loop.
+    - `system`: any system; `q`, `u`: an equilibrium of the loop.
     - `law`: a `Sampled` without sensors, a `jaxhamel.Feedback`, or a callable pytree (t, q, u) → control.
     - `t`: the time [s]; `steps`, `route`: as for `loop_multipliers`, with a `Sampled`.
 
-    **Returns:** a `LoopStability`. Needs concrete values.
+    **Returns:** a `LoopStability`. All values must be concrete: it cannot be called under `jit` or `grad`.
 
-    **Raises:** `TypeError` for anything that is no law; with a `Sampled` as `loop_multipliers`.
+    **Raises:** `TypeError` for anything that is no law; with a `Sampled`, the errors of `loop_multipliers`.
     """
     check_law_of_loop(law)
     if not isinstance(law, Sampled):
@@ -100,7 +100,7 @@ def _sampled(system, q, u, controller: Sampled, t, steps, route) -> LoopStabilit
 
 
 def _rate(rates: np.ndarray, neutral: np.ndarray, small: float) -> tuple[float, bool]:
-    """The largest rate of the modes that are not neutral, 0 where it is within rounding, and whether it is negative."""
+    """(the largest rate of the modes that are not neutral, whether it is negative); rates below `small` count as 0."""
     rate = float(np.max(rates[~neutral], initial=-np.inf))
     rate = 0.0 if abs(rate) <= small or rate == -np.inf else rate
     return rate, rate < 0
@@ -110,6 +110,7 @@ THE_GAINS = "The gains are the reason: without delay and in continuous time they
 
 
 def _reason(system, q, u, controller: Sampled, t, steps, route) -> str:
+    """Why an unstable digital loop is unstable: its delay, its period or its gains."""
     period, delay = float(controller.period), controller.delay
     if delay:
         prompt = _sampled(system, q, u, dataclasses.replace(controller, delay=0), t, steps, route)

@@ -30,17 +30,17 @@ def loop_multipliers(
     steps: int = 2,
     route: str | None = None,
 ) -> Complex[Array, " m"]:
-    """The eigenvalues μ of M, δ_{k+1} = M δ_k, of a digital loop about an equilibrium (q, u) of it:
+    """The multipliers of a digital loop about an equilibrium (q, u): the eigenvalues μ of M in δ_{k+1} = M δ_k,
 
         δ = (exponential coordinates of the state, the previous commands, the law's memory) .
 
-    There are as many previous commands as the delay has periods, and at least the last one.
+    There is one previous command for each period of the delay, and at least one.
 
     Small deviations die away if all |μ| < 1; otherwise they grow by the largest |μ| in each period T, and double in
     T log 2 / log |μ|.
 
-    **Arguments:** `system`, `controller`, `steps`, `route`: as for `closed_loop`; `q`, `u`: an equilibrium under the command
-    that the law gives at it, which no limit of the command may change; `t`: the time of the sample [s].
+    **Arguments:** `system`, `controller`, `steps`, `route`: as for `closed_loop`; `q`, `u`: an equilibrium under the law's
+    command there, which must be within the controller's limits; `t`: the time of the sample [s].
 
     **Returns:** the multipliers, the largest first.
 
