@@ -126,7 +126,7 @@ def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
     drawn, words, keeps = before
     assert (drawn["status"], drawn["reached"]["cost"]) == ("stopped", said["reached"]["cost"])
     assert drawn["files"] == ["summary.json", "solution.toml"]
-    assert "the 500 s were over before all was shown; the control is in" in words
+    assert "the 500 s were over before all figures were written; the control is in" in words
     assert not keeps  # Ctrl-C would now end the command at once
 
 

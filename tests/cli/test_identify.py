@@ -115,7 +115,7 @@ def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp
     drawn, words, keeps = before
     assert drawn["files"] == ["summary.json", "parameters.csv", "fitted.toml"]
     assert drawn["reached"]["iterations"] == 2
-    assert "the time was over before all was shown; the estimate is in" in words
+    assert "the time was over before all figures were written; the estimate is in" in words
     assert not keeps
 
 

@@ -61,6 +61,36 @@ def test_nothing_was_written_where_there_is_no_folder(tmp_path):
     assert str(tmp_path) in _exit_status._what_was_written(tmp_path)
 
 
+RESUMED = [
+    (("control", "disk-to-point"), ("search.npz",), True),
+    (("control", "disk-to-point"), ("search.npz", "training.npz"), True),
+    (("control", "disk-to-point"), ("training.npz",), False),  # --resume needs the search, too
+    (("montecarlo", "figure-eight"), ("values.zarr",), True),
+    (("montecarlo", "figure-eight"), ("search.npz",), False),
+    (("simulate", "heavy-top"), ("search.npz",), False),
+    (("identify", "ball-inertia"), ("search.npz",), False),
+]
+
+
+@pytest.mark.parametrize(("arguments", "files", "resumes"), RESUMED)
+def test_only_a_command_that_can_continue_names_resume(
+    arguments, files, resumes, tmp_path, monkeypatch
+):
+    """The hint depends on the command, and on the file from which this command continues."""
+
+    def start():
+        raise KeyboardInterrupt
+
+    for module in ("_app", "_app_identify"):
+        monkeypatch.setattr(f"jaxhamel.cli.{module}.start_jax", start)
+    for name in files:
+        (tmp_path / name).touch()
+    ended = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
+    assert ended.exit_code == 130
+    assert ("go on with --resume" in ended.stderr) == resumes
+    assert "What was written is in" in ended.stderr
+
+
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
     """The control of the first report is written, and then one every two seconds."""
     now, kept = [10.0], []

@@ -164,11 +164,11 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
     for command, more in (("montecarlo", arguments), ("simulate", [])):
         refused = jaxhamel(command, scenario, *more, "--out", done)
         assert refused.exit_code == 2
-        assert "the folder holds an ensemble (values.zarr); nothing was changed" in refused.stderr
+        assert "the folder has an ensemble (values.zarr); nothing was changed" in refused.stderr
     assert (done / "summary.json").read_bytes() == before
     refused = jaxhamel("montecarlo", scenario, "-n", 300, "--out", out)
     assert refused.exit_code == 2
-    assert "the folder holds another command's result; nothing was changed" in refused.stderr
+    assert "the folder has another command's result; nothing was changed" in refused.stderr
     refused = jaxhamel("montecarlo", scenario, "-n", 10, "--index", 10, "--out", tmp_path / "no")
     assert refused.exit_code == 2
     assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
@@ -235,16 +235,15 @@ def test_no_trajectories_at_all(scenario, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("kept", ["values.zarr", "search.npz"])
-def test_interrupted_run_says_how_to_go_on(tmp_path, capfd, kept):
+def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
     """Ctrl-C ends with status 130 and one line about the files and --resume."""
 
     def job():
-        (tmp_path / kept).mkdir()
+        (tmp_path / "values.zarr").mkdir()
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as found:
-        finish("circle", Terminal(quiet=True), tmp_path, job)
+        finish("circle", Terminal(quiet=True), tmp_path, job, resumable="values.zarr")
     assert found.value.exit_code == 130
     said = capfd.readouterr().err
     assert (

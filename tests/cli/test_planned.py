@@ -199,7 +199,7 @@ def test_a_stopped_search_goes_on(tmp_path, cart):
     assert set(said["files"]) == {path.name for path in out.iterdir()}
     result = jaxhamel("control", *cart, "--out", out, "--resume", *changes("task.q=[5.0]"))
     assert result.exit_code == 2
-    assert "--resume: `task.q` is [5.0], and was [4.0] in the search to go on with" in result.stderr
+    assert "--resume: `task.q` is [5.0], and was [4.0] in the stopped search" in result.stderr
     result = jaxhamel("control", *cart, "--out", out, "--resume")
     assert result.exit_code == 0, result.stderr
     said = summary(out)
@@ -208,7 +208,7 @@ def test_a_stopped_search_goes_on(tmp_path, cart):
     assert not (out / "search.npz").exists()
     result = jaxhamel("control", *cart, "--out", out, "--resume")
     assert result.exit_code == 2
-    assert "search.npz does not exist; a search that was stopped leaves it" in result.stderr
+    assert "search.npz does not exist; only a search that was stopped leaves it" in result.stderr
     result = jaxhamel("control", "figure-eight", "--out", tmp_path / "eight", "--resume")
     assert result.exit_code == 2
     assert "this task is not solved by collocation" in result.stderr

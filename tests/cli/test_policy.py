@@ -12,9 +12,10 @@ import pytest
 from jaxhamel.cli._closed_loop._loop import regulator_of
 from jaxhamel.cli._commands._closed_loop_report import curve_of, interrupted
 from jaxhamel.cli._commands._early import check_of_control
-from jaxhamel.cli._commands._training import PLAN, TRAINING, TrainingFolder, trained_policy
+from jaxhamel.cli._commands._training import PLAN, TrainingFolder, trained_policy
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._results._folder import TRAINING
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._search_file import _scenario_text
 from jaxhamel.cli._scenario._scenario import load

@@ -110,4 +110,4 @@ def test_equations_that_cannot_be_read_are_one_block(hidden):
     found = blocks(rate, 2)
     separate = (StageBlock((1,), (), False), StageBlock((0,), (), True))
     assert found == ((StageBlock((0, 1), (), True),) if hidden else separate)
-    assert _stage_equations._reading(found[0], found[1:]) == []
+    assert _stage_equations._dependent_coordinates(found[0], found[1:]) == []

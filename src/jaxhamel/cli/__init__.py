@@ -17,13 +17,10 @@ def main() -> None:
     import warnings
 
     started = time.monotonic()
-    warnings.filterwarnings(
-        "ignore", category=RuntimeWarning
-    )  # NumPy warns of overflow and NaN; the files show these numbers anyway
-    warnings.filterwarnings(
-        "ignore", module="matplotlib"
-    )  # Matplotlib warns of labels that do not fit
-    # a character that the terminal cannot encode is printed as an escape, where Python would raise an error
+    # NumPy warns of overflow and NaN; the files show these numbers anyway. Matplotlib warns of labels that do not fit.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
+    warnings.filterwarnings("ignore", module="matplotlib")
+    # Characters that the terminal cannot encode are printed as escapes; without this, Python would raise an error.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -47,7 +44,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Replaces closed standard streams by the null device; otherwise the next opened files would get their descriptors."""
+    """Replaces closed standard streams by the null device. Otherwise the files opened next would get their descriptors."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_RDWR)

@@ -33,6 +33,7 @@ from jaxhamel.cli._options import (
     SystemOption,
     TrajectoriesOption,
 )
+from jaxhamel.cli._results._folder import ENSEMBLE, SEARCH
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import built_in, load
@@ -160,7 +161,7 @@ def control(
 
         return run_control(loaded, out, terminal, started, seed, max_seconds, resume)
 
-    finish(scenario, terminal, out, job, system)
+    finish(scenario, terminal, out, job, system, SEARCH)
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -214,7 +215,7 @@ def montecarlo(
             return run_one(loaded, out, terminal, started, index, trajectories, seed)
         return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume, wanted)
 
-    finish(scenario, terminal, out, job, system)
+    finish(scenario, terminal, out, job, system, ENSEMBLE)
 
 
 app.command(epilog=EXIT_STATUS)(identify)

@@ -10,7 +10,7 @@ import typer
 
 from jaxhamel._words import visible, with_short_words
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import RESUMABLE, release
+from jaxhamel.cli._results._folder import release
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -38,9 +38,13 @@ def finish(
     out: Path,
     job: Callable[[], Outcome],
     given: str | None = None,
+    resumable: str | None = None,
 ) -> None:
-    """Runs the job, reports how it ended, and exits with the matching status. `given` is the option --system."""
-    outcome = reported(scenario, terminal, job, out, given)
+    """Runs the job, reports how it ended, and exits with the matching status.
+
+    `given`: the option --system; `resumable`: see `reported`.
+    """
+    outcome = reported(scenario, terminal, job, out, given, resumable)
     scenario = brief(scenario, 200, quoted=False)
     if outcome.status == "interrupted":
         message = f"{scenario}: {outcome.message}. What was reached is in {out}."
@@ -56,12 +60,18 @@ def reported(
     job: Callable[[], CommandResult],
     out: Path | None = None,
     given: str | None = None,
+    resumable: str | None = None,
 ) -> CommandResult:
-    """Runs the job and returns its result. An error ends the command, with one line that begins with `name`."""
+    """Runs the job and returns its result. An error ends the command, with one line that begins with `name`.
+
+    `resumable`: the file in `out` from which the command continues with --resume; None for a command without this option.
+    """
     name = brief(name, 200, quoted=False)
-    guard.words = lambda: with_short_words(
-        visible(f"{name}: interrupted. {_what_was_written(out)}")
-    )
+
+    def interrupted() -> str:
+        return f"{name}: interrupted. {_what_was_written(out, resumable)}"
+
+    guard.words = lambda: with_short_words(visible(interrupted()))
     try:
         return _run_job(job, given)
     except ScenarioError as error:
@@ -69,19 +79,20 @@ def reported(
             terminal.show(error.details)
         _leave(terminal, BAD_SCENARIO, f"{name}: {error}")
     except OSError as error:
-        _leave(terminal, FAILURE, f"{name}: {_message_of(error, out)}")
+        _leave(terminal, FAILURE, f"{name}: {_message_of(error, out, resumable)}")
     except KeyboardInterrupt:
-        _leave(terminal, INTERRUPTED, f"{name}: interrupted. {_what_was_written(out)}")
+        _leave(terminal, INTERRUPTED, interrupted())
     except MemoryError:
-        _leave(terminal, FAILURE, f"{name}: there is not enough memory. {_what_was_written(out)}")
+        words = _what_was_written(out, resumable)
+        _leave(terminal, FAILURE, f"{name}: there is not enough memory. {words}")
     except ModuleNotFoundError:
         raise
     except Exception as error:
         if "JAXHAMEL_TRACEBACK" in os.environ:
             raise
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        said = brief(words, 300, quoted=False)
-        _leave(terminal, FAILURE, f"{name}: an error in jaxhamel itself, {said} {REPORT}")
+        short = brief(words, 300, quoted=False)
+        _leave(terminal, FAILURE, f"{name}: an error in jaxhamel itself, {short} {REPORT}")
     finally:
         release()
 
@@ -97,15 +108,15 @@ def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
     raise typer.Exit(status) from None
 
 
-def _message_of(error: OSError, out: Path | None) -> str:
+def _message_of(error: OSError, out: Path | None, resumable: str | None) -> str:
     """The message for an `OSError`: the system's own text, and the files that have been written."""
     reason = error.strerror or error
     if out is None:
         return f"{reason}."
     if not _exists(out):
         return f"--out {out}: the folder is gone or was replaced by another one ({reason}). Run the command again."
-    kept = _resume_hint(out) if "resume" not in str(error) else ""
-    return f"{reason}. What was written is in {out}{kept}."
+    hint = _resume_hint(out, resumable) if "resume" not in str(error) else ""
+    return f"{reason}. What was written is in {out}{hint}."
 
 
 def _exists(out: Path) -> bool:
@@ -115,10 +126,11 @@ def _exists(out: Path) -> bool:
         return False
 
 
-def _what_was_written(out: Path | None) -> str:
+def _what_was_written(out: Path | None, resumable: str | None = None) -> str:
+    """A sentence on the files of a command that was ended."""
     if out is None or not _exists(out):
         return "Nothing was written."
-    return f"What was written is in {out}{_resume_hint(out)}."
+    return f"What was written is in {out}{_resume_hint(out, resumable)}."
 
 
 def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
@@ -131,9 +143,10 @@ def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResu
         raise
 
 
-def _resume_hint(out: Path) -> str:
+def _resume_hint(out: Path, resumable: str | None) -> str:
+    """The hint that the command continues with --resume, if the file that it needs is there; otherwise empty."""
     try:
-        found = any((out / name).exists() for name in RESUMABLE)
+        found = resumable is not None and (out / resumable).exists()
     except OSError:
         return ""
     return "; go on with --resume" if found else ""

@@ -14,9 +14,8 @@ import sys
 import time
 from select import select  # the handler must not import: it may interrupt an import
 
-TYPE_CHECKING = (
-    False  # `typing` is not imported: that takes long, and Ctrl-C before `begin` prints a traceback
-)
+# `typing` is not imported: its import takes long, and Ctrl-C before `begin` prints a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 INTERRUPTED, TOO_LATE = 130, 1
 # Seconds that the main thread has to handle Ctrl-C, before the watching thread ends the process:
-PATIENCE = 0.3  # without a result to write
-GRACE = 1.2  # with the result of a search to write; with WRITING and the end of the process about two seconds
+PATIENCE = 0.3  # if there is no result to write
+GRACE = 1.2  # if there is a result of a search to write; with WRITING and the end of the process about two seconds
 WRITING = 0.6  # further seconds to write the result, if the main thread has received the signal
 # Shares of the time limit that the user has given to a command:
-SEARCH = 0.9  # after this share the search ends
+SEARCH_SHARE = 0.9  # after this share the search ends
 LATE = 1.08  # after this share the process is ended; 1.1 with the start of Python, before the clock starts
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
 class Guard:
-    """Decides how the process ends on Ctrl-C or at its time limit, and holds the message to print then."""
+    """Decides how the process ends on Ctrl-C or at its time limit, and keeps the message that is printed then."""
 
     def __init__(self) -> None:
         self.keeps = self._alone = False
@@ -62,7 +61,7 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Lifts the time limit and restores the earlier handling of Ctrl-C. While Python exits, Ctrl-C ends it without a
+        """Cancels the time limit and restores the earlier handler of Ctrl-C. While Python exits, Ctrl-C ends it without a
         traceback.
         """
         if self._timer is not None:
@@ -185,7 +184,7 @@ def search_seconds(budget: float, started: float) -> float:
 
     The last tenth is for writing the files; a command ends a tenth after its limit in any case.
     """
-    return max(SEARCH * budget - (time.monotonic() - started), 1.0)
+    return max(SEARCH_SHARE * budget - (time.monotonic() - started), 1.0)
 
 
 guard = Guard()

@@ -70,8 +70,9 @@ AccuracyOption = Annotated[
     typer.Option(
         "--accuracy",
         metavar="QUANTITY=ERROR",
-        help="Stop as soon as the mean of a quantity has this standard error ([bold]failed[/bold]: the share that "
-        "fails), e.g. [bold]--accuracy tracking_rms=1e-4[/bold]. May be repeated.",
+        help="Stop as soon as the mean of a quantity has this standard error, e.g. "
+        "[bold]--accuracy tracking_rms=1e-4[/bold]; the quantity [bold]failed[/bold] is the share of trajectories that "
+        "fail. May be repeated.",
         show_default=False,
     ),
 ]
@@ -80,7 +81,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="I",
-        help="Run only trajectory I of that ensemble again, with the scenario's solver, and show it.",
+        help="Run only trajectory I of the ensemble, with the scenario's solver, and show it.",
         show_default=False,
     ),
 ]
@@ -100,7 +101,7 @@ def _seconds(key: str):
         metavar="S",
         min=0.0,
         callback=_check_finite,
-        help="Stop after this time and write the best found so far.",
+        help="Stop after this time and write the best result so far.",
         show_default=f"the scenario's {key}",
     )
 
@@ -112,7 +113,7 @@ DataOption = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        help="Folder with the measured runs, CSV files. A scenario with [bold]\\[truth][/bold] makes its own.",
+        help="Folder with the measured runs, CSV files. A scenario with [bold]\\[truth][/bold] makes synthetic runs.",
         show_default=False,
     ),
 ]

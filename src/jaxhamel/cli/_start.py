@@ -1,7 +1,6 @@
 """Imports and configures JAX.
 
-Commands call `start_jax` after they have checked the scenario: errors in the scenario are reported without waiting for
-imports.
+Commands call `start_jax` after they have checked the scenario, so that its errors are reported before the slow import.
 """
 
 import gc
@@ -22,8 +21,8 @@ except ImportError:  # Windows has no limits of this kind
 
 LEAST_ADDRESSES = 2**30
 TRY = "from jaxlib import xla_client; xla_client.make_cpu_client()"  # reads XLA_FLAGS
-# All settings but `jax_enable_x64` are debugging aids, which an environment variable may have switched on: with them a
-# command fails or takes forever.
+# All settings but `jax_enable_x64` are debugging aids that an environment variable may have switched on. With them a command
+# fails or does not end.
 CONFIGURATION = {
     "jax_enable_x64": True,
     "jax_transfer_guard": "allow",
@@ -40,7 +39,7 @@ def start_jax() -> None:
     **Raises:** `ScenarioError` if JAX cannot be started, for instance with an unknown platform.
     """
     _check_flags(os.environ.get("XLA_FLAGS", ""))
-    # figures go to files only; matplotlib would raise an error for an unknown backend in the user's environment
+    # Figures are only written to files; an unknown backend in the user's environment would be an error of matplotlib.
     os.environ["MPLBACKEND"] = "agg"
     import_jax()
     with _with_advice():
@@ -52,8 +51,8 @@ def start_jax() -> None:
         jax.devices()
     import jaxhamel.viz as _  # noqa: F401
 
-    # exclude the million objects of the imported modules from garbage collection, which is a large share of the run
-    # time otherwise; objects made by tracing are mostly freed by reference counting
+    # The million objects of the imported modules are excluded from garbage collection, which would otherwise take a large
+    # share of the run time; objects made by tracing are mostly freed by reference counting.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
@@ -77,7 +76,7 @@ def _with_advice() -> Iterator[None]:
     except (RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise ScenarioError(
-            f"JAX cannot be started: {reason[:300]}. Look at the environment variables JAX_PLATFORMS, JAX_… and EQX_…."
+            f"JAX cannot be started: {reason[:300]}. Check the environment variables JAX_PLATFORMS, JAX_… and EQX_…."
         ) from None
 
 
@@ -103,8 +102,8 @@ def _check_flags(flags: str) -> None:
     if not flags:
         return
     tried = subprocess.run([sys.executable, "-c", TRY], capture_output=True, check=False)
-    said = tried.stderr.decode("utf-8", "replace")
-    if tried.returncode and (found := re.search(r"flags\w*\.cc:\d+\] (.*)", said)):
+    words = tried.stderr.decode("utf-8", "replace")
+    if tried.returncode and (found := re.search(r"flags\w*\.cc:\d+\] (.*)", words)):
         raise ScenarioError(
-            f"JAX cannot be started: {brief(found[1], 300, quoted=False)} Look at the environment variable XLA_FLAGS."
+            f"JAX cannot be started: {brief(found[1], 300, quoted=False)} Check the environment variable XLA_FLAGS."
         )

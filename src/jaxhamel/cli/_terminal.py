@@ -24,7 +24,7 @@ class Terminal:
         self._last = -PLAIN_SECONDS
 
     def say(self, line: str) -> None:
-        """Prints a line that later progress lines do not overwrite; nothing with --quiet."""
+        """Prints a line that later progress lines do not overwrite; with --quiet it prints nothing."""
         if not self.quiet:
             self._print(_plain(line))
 
@@ -35,7 +35,7 @@ class Terminal:
     def _print(self, text: Text) -> None:
         with suppress(
             OSError
-        ):  # a full disk or a closed pipe: the command goes on, since its results are files
+        ):  # a full disk or a closed pipe: the results are files, so the command continues
             self.console.print(text)
             sys.stderr.flush()
 

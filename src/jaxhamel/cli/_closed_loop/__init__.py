@@ -1,1 +1,1 @@
-"""Robots that follow a plan by feedback: built from the tables of a scenario, simulated, and measured."""
+"""Builds robots that follow a plan by feedback from the tables of a scenario, simulates them, and measures their motions."""

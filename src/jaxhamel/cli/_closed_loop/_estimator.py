@@ -22,8 +22,11 @@ from jaxhamel.control import (
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._tangent import local
 
-BEYOND = 1e-3  # a plan may exceed a limit by this, relative to 1 + |limit|, as plans do between the nodes of their mesh
-BOUNDS = {"lower": -np.inf, "upper": np.inf}  # keys of limits, and the values for none
+BEYOND = 1e-3  # a plan may exceed a limit by this much, relative to 1 + |limit|, as it does between the nodes of its mesh
+BOUNDS = {
+    "lower": -np.inf,
+    "upper": np.inf,
+}  # the keys of limits, and the values that stand for no limit
 
 
 class StateCoordinates(eqx.Module):
@@ -39,8 +42,8 @@ class StateCoordinates(eqx.Module):
 
 
 def check_estimator(scenario: Scenario, size: int) -> None:
-    """Checks that `sensors.noise` is given if there is an `[estimator]`, which weighs measurements by their noise, and that
-    `estimator.lower` and `upper` have `size` entries and leave room.
+    """Checks `[estimator]`, if there is one: it needs `sensors.noise`, by which it weighs measurements, and limits
+    `estimator.lower` and `upper` of `size` entries with lower < upper.
 
     **Raises:** `ScenarioError` that names the key.
     """
@@ -90,7 +93,7 @@ def estimator_of(
         return _squares(table[key] or noise, dtype)
 
     q, u = jax.tree.map(lambda x: x[0], (law.q, law.u))
-    # the estimator's model of the sensors has their noise, but neither their bias nor their resolution
+    # The estimator's model of the sensors has their noise, but neither their bias nor their resolution.
     sensors = StateSensors(sensors.noise)
     start, drift = squares("start"), squares("drift")
     filter = KalmanFilter(system, sensors, q, u, start, drift, iterations=table["iterations"])

@@ -31,10 +31,11 @@ from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate import Trajectory
 
-# the table [closed_loop] if the scenario has none: one robot
+# The table [closed_loop] of a scenario without one: a single robot.
 ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}
 
-FINE = 500  # the Riccati equation takes two RK4 steps per interval of a plan up to this many times, one of a longer plan
+# The Riccati equation takes two RK4 steps in each interval of a plan of up to this many times, one in those of longer plans.
+FINE = 500
 
 
 class Robots(NamedTuple):
@@ -248,7 +249,7 @@ def controller_of(
         delay=periods_of(table),
         lower=-limit,
         upper=limit,
-        # the plan's control halfway to the time at which the first command acts
+        # the plan's control in the middle of the time before the first command acts
         start=_control_value(law.control, law.ts[0] + 0.5 * table["delay"]),
         sensors=sensors,
         estimator=estimator,

@@ -22,7 +22,7 @@ SAMPLES_PER_FORCE = 10  # contact forces are computed at every tenth sample
 
 
 class LoopMeasures(NamedTuple):
-    """Quantities of the motions of B robots at the times `ts`, `(K,)`; None for one that the system or task does not have.
+    """Quantities of the motions of B robots at the times `ts`, `(K,)`; None if the system or task has no such quantity.
 
     - `error`: the distance from the path of the task [m]; for a task without a path, |log(q*⁻¹ q)|, the distance from the
       planned configuration q*.
@@ -87,7 +87,7 @@ def measured(
     law: Regulator,
     point: TracedPoint | None = None,
 ) -> LoopMeasures:
-    """The quantities of all motions. `point`: its paths are the positions if the task has no path."""
+    """The quantities of all motions. `point`: the point whose positions are given for a task without a path."""
     ts, *states = motions
     tracking, position = problem.tracking, None
     if tracking is None:
@@ -152,7 +152,7 @@ def _forces(robots: Robots, ts, states) -> Float[np.ndarray, "F B 3"]:
 
 
 def _padded(states):
-    """States and commands of equal length: no command begins at the last sample."""
+    """States and commands of equal length: the last command is repeated, since none begins at the last sample."""
     q, u, commands = states
     return q, u, jnp.concatenate([commands, commands[:, -1:]], axis=1)
 

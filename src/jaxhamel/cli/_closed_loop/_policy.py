@@ -19,14 +19,14 @@ from jaxhamel.simulate import Trajectory
 
 
 class Scales(NamedTuple):
-    """Root mean squares along the regulated motions: of the deviations δ, `(n+k,)`, and of the corrections, `(p,)`."""
+    """Root mean squares along motions under the regulator: of the deviations δ, `(n+k,)`, and the corrections, `(p,)`."""
 
     error: Float[Array, " d"]
     command: Float[Array, " p"]
 
 
 class CorrectedCommand(eqx.Module):
-    """The policy at one time t: c(t) − K(t) δ + s_c network(δ / s_δ, phase), with the scales s_δ and s_c."""
+    """The law of a policy at one time t: command = c(t) − K(t) δ + s_c network(δ / s_δ, phase), with scales s_δ and s_c."""
 
     regulator: Correction
     network: eqx.nn.MLP
@@ -75,8 +75,8 @@ class LoopCost(eqx.Module):
 
         ½ Σ_k T (δ_k·Q δ_k + δc_k·R δc_k) + ½ δ_N·Q δ_N ,
 
-    δ and δc being the deviations of state and command from the plan's. `robots` has (system, q0, u0), with the batch axes
-    `axes`, flattened; `controller` has the regulator as its law; `weights` are the diagonals of Q and R.
+    with the deviations δ of the state and δc of the command from the plan. `robots` are (system, q0, u0), with the batch
+    axes `axes`, flattened; `controller` has the regulator as its law; `weights` are the diagonals of Q and R.
     """
 
     robots: tuple[Any, Any, Any]

@@ -37,7 +37,7 @@ class TracedPoint(eqx.Module):
 def traced_point(system: System, ts: Array, q: Any) -> TracedPoint | None:
     """The first point that the system's drawing traces; without one, the origin of its first body.
 
-    None for a system without bodies, and if the plan `q` moves the point along a line only.
+    None for a system without bodies, or if the plan `q` moves the point along a straight line only.
     """
     at_start = jax.tree.map(lambda x: x[0], q)
     if not jax.eval_shape(lambda t, q: system.places(t, q, None), ts[0], at_start):

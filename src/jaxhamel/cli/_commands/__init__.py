@@ -1,1 +1,1 @@
-"""The work of the commands: `_simulate.py` does that of `jaxhamel simulate`, and likewise for the others."""
+"""The work of each command: that of `jaxhamel simulate` is in `_simulate.py`, and so for the others."""

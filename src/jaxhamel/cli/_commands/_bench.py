@@ -106,8 +106,9 @@ def as_json(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def right_hand_side() -> Iterator[Figure]:
-    """Seconds per evaluation of the right-hand side for one trajectory: closed form and autodiff, both by `lanes`, in double
-    precision.
+    """The time of one evaluation of the right-hand side for one trajectory, by the closed form and by autodiff.
+
+    Both run in `lanes`, in double precision.
     """
     system = ball()
     (quaternion, position), u, amplitude = start(BATCH)
@@ -192,7 +193,7 @@ def _ends_well(program: list[str]) -> None:
     found = subprocess.run(program, env=kept, stderr=subprocess.PIPE, check=False)
     if found.returncode:
         words = found.stderr.decode("utf-8", "replace").split("\n")
-        said = next((line for line in reversed(words) if line.strip()), "without a word")
+        said = next((line for line in reversed(words) if line.strip()), "without a message")
         raise OSError(f"the fresh process ended with status {found.returncode}: {brief(said, 200)}")
 
 
@@ -217,9 +218,8 @@ def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def _ensemble():
-    """A function of angular velocities, masses and amplitudes, which gives the balls' positions after STEPS steps; and its
-    arguments.
-    """
+    """(a function of angular velocities, masses and amplitudes that gives the balls' positions after STEPS steps, its
+    arguments)."""
     q, u, amplitude = start(BATCH)
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)), u.dtype)
     balls, swings = eqx.tree_at(lambda b: b.masses, ball(), masses), Swing(amplitude)

@@ -59,7 +59,7 @@ from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
 from jaxhamel.viz._motion._companion import Companion
 
-# a robot has followed the plan if its tracking error is at most this share of the path's size (without `tolerance`)
+# Without `tolerance`, a robot has followed the plan if its tracking error is at most this share of the path's size.
 SHARE = 0.02
 
 
@@ -81,8 +81,8 @@ def closed_about(
 ) -> tuple[Outcome, list[Chart], Companion | None]:
     """Closes the loop about the result of a search: the outcome with its numbers, its charts, and the motion of one robot.
 
-    The outcome stays as it is without `[feedback]`, if the plan failed (`stands` is False), or if no regulator was found.
-    `folder`: where the policy of `[policy]` is trained before, if there is one.
+    The outcome does not change without `[feedback]`, if the plan failed (`stands` is False), or if no regulator was found.
+    `folder`: where the policy of `[policy]`, if there is one, is trained first.
     """
     scenario = outcome.scenario
     if scenario["feedback"] is None or not stands or not bool(result.trajectory.succeeded):
@@ -104,8 +104,9 @@ def closed_about(
 def close_loop(
     scenario: Scenario, result: Result, seed: int, folder: TrainingFolder | None = None
 ) -> ClosedLoop:
-    """Designs the regulator about the plan that the search has found, and with a `folder` trains the policy of `[policy]`;
-    simulates all robots with and without feedback.
+    """Designs the regulator about the plan that the search has found, and simulates all robots with and without feedback.
+
+    With a `folder` it first trains the policy of `[policy]`, if there is one.
 
     **Raises:** `TrainingInterrupted` if Ctrl-C ended the training.
     """
@@ -184,7 +185,7 @@ def _closed_and_open_loop(
 def _path_and_size(
     problem: ControlProblem, law: Regulator, point: TracedPoint | None, ts: np.ndarray
 ) -> tuple[np.ndarray | None, float]:
-    """The path of the task and its extent; for a task without a path, the planned path of `point` and the plan's size."""
+    """(path, size): the task's path and its extent or, for a task without a path, the plan's path of `point` and size."""
     if problem.tracking is not None:
         path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(ts)))
         return path, float(np.max(np.ptp(path, axis=0)))

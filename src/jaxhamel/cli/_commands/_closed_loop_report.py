@@ -1,4 +1,4 @@
-"""The results of closed loops, as written to summary.json and to the report."""
+"""The results of closed loops in the form in which they are written to summary.json and to the report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +9,8 @@ import numpy as np
 from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._held_coordinates import HeldCoordinates
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
-from jaxhamel.cli._commands._training import PLAN, TRAINING, TrainedPolicy
+from jaxhamel.cli._commands._training import PLAN, TrainedPolicy
+from jaxhamel.cli._results._folder import TRAINING
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.control import LoopGrowth
 from jaxhamel.ensemble._study._statistics import probability
@@ -26,8 +27,8 @@ from jaxhamel.viz._motion._charts_of import symbol
 from jaxhamel.viz._motion._companion import Companion
 
 PATHS_SHOWN = 200  # number of robots whose paths are drawn
-UNSTABLE = 10.0  # a loop counts as unstable if small deviations grow by this factor up to the end of the plan
-DRAWN = 400  # about the number of points with which each path is drawn
+UNSTABLE = 10.0  # a loop counts as unstable if small deviations grow by this factor until the end of the plan
+DRAWN = 400  # approximate number of points of each path that is drawn
 
 
 class ClosedLoop(NamedTuple):
@@ -80,7 +81,7 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
 def unstable(found: LoopGrowth, prompt: LoopGrowth | None = None) -> str:
     """A sentence on the instability if small deviations grow by `UNSTABLE` or more along the plan; else an empty text.
 
-    `prompt`: the growth without the delay, which says whether the delay is the reason.
+    `prompt`: the growth without the delay, which shows whether the delay is the reason.
     """
     growth, worst = float(found.growth[-1]), int(np.argmax(found.multipliers))
     if growth < UNSTABLE:
@@ -92,7 +93,7 @@ def unstable(found: LoopGrowth, prompt: LoopGrowth | None = None) -> str:
 
 
 def _advice(prompt: LoopGrowth | None) -> str:
-    """What to change, from the growth without the delay; None if there is no delay."""
+    """A sentence on what to change; `prompt`: the growth without the delay, None if there is no delay."""
     weights = "change the weights; larger `feedback.control_weights` make the gains smaller."
     if prompt is None:
         return f"Shorten `feedback.period`, or {weights}"

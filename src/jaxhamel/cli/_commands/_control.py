@@ -89,7 +89,7 @@ def run_control(
 
 
 def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float) -> SoFar:
-    """Writes solution.toml while the search runs."""
+    """The object that writes solution.toml while the search runs."""
     path, rebuild = out / "solution.toml", free_parameters(curve)[1]
     words = (
         f"{scenario.name}: the {seconds:g} s were over before the search had ended; its control so far is in {path}, which "
@@ -99,9 +99,10 @@ def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float) -> SoFar:
 
 
 def _not_shown(out: Path, seconds: float) -> str:
+    """The message if the time limit ends the command after the search, before all figures are written."""
     return (
-        f"the {seconds:g} s were over before all was shown; the control is in {out / 'solution.toml'}, which jaxhamel "
-        "simulate shows. Or give it more time, --max-seconds or task.max_seconds."
+        f"the {seconds:g} s were over before all figures were written; the control is in {out / 'solution.toml'}, which "
+        "jaxhamel simulate shows. Or give it more time, --max-seconds or task.max_seconds."
     )
 
 
@@ -139,8 +140,8 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
     """The status of the result (`success`, `stopped`, `interrupted` or `failed`), and a sentence with the reason.
 
-    `stopped`: the search ended before it converged, but its control achieves the errors stated in the sentence; or it was
-    asked to stop early and returns the best control so far.
+    `stopped`: the search ended before it converged, but its motion has no gaps between the intervals, or the user gave the
+    time limit `--max-seconds` (the argument `stopped`).
     """
     if result.converged:
         return "success", f"solved: {result.status}"

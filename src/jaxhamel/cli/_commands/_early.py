@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 
 def check_of_simulate(out: Path) -> Check:
-    """The check of `simulate`."""
+    """The check of `simulate`: times and solver, the size of the run, and the output folder."""
 
     def check(tables: Mapping[str, Any]) -> None:
         _check_run(tables)
@@ -54,8 +54,8 @@ def check_of_montecarlo(out: Path, trajectories: int | None, index: int | None) 
         table = tables["montecarlo"]
         if table is None or not table["spread"]:
             raise ScenarioError(
-                "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
-                "from trajectory to trajectory."
+                "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: a number that "
+                "differs from trajectory to trajectory."
             )
         _check_run(tables)
         size = table["trajectories"] if trajectories is None else trajectories
@@ -75,8 +75,8 @@ def check_of_identify(out: Path, data: Path | None, max_seconds: float | None) -
     def check(tables: Mapping[str, Any]) -> None:
         if data is None and not tables.get("truth"):
             raise ScenarioError(
-                "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
-                "says. (Data are made up only for a scenario with [truth].)"
+                "--data is missing; give the folder with the measured runs, CSV files in the form that [data] of the "
+                "scenario states. (Only a scenario with [truth] makes synthetic data.)"
             )
         if data is not None and not os.path.isdir(data):
             raise ScenarioError(
@@ -122,10 +122,10 @@ def limit_search(name: str, seconds: float | None, started: float) -> None:
         )
 
 
-def accuracies(said: Sequence[str]) -> dict[str, float]:
+def accuracies(options: Sequence[str]) -> dict[str, float]:
     """Parses options `QUANTITY=ERROR` into a dictionary. **Raises:** `ScenarioError` for any other form."""
     found = {}
-    for entry in said:
+    for entry in options:
         name, equals, value = entry.partition("=")
         try:
             found[name.strip()] = float(value)
@@ -155,7 +155,7 @@ def _check_task(tables: Mapping[str, Any]) -> None:
     """Checks that the scenario has a task, and that its time starts at 0."""
     if tables["task"] is None:
         raise ScenarioError(
-            "`task` is missing; control needs a table [task] that says what path to follow. "
+            "`task` is missing; control needs a table [task], which states the path to follow. "
             "Built-in scenarios with a task: see `jaxhamel scenarios`."
         )
     if tables["time"]["start"] != 0.0:

@@ -43,7 +43,7 @@ def run_identify(
 ) -> Outcome:
     """Fits the scenario's parameters to the runs in `data`, or to synthetic runs, and writes the files of the command.
 
-    **Raises:** `ScenarioError`; before it, only synthetic data can have been written.
+    **Raises:** `ScenarioError` before anything but synthetic data is written.
     """
     budget = seconds_of(scenario, max_seconds)
     system = build_identified_system(scenario)
@@ -57,13 +57,14 @@ def run_identify(
     check_fit_step(scenario["fit"]["dt"], sum(_duration(run) for run in runs.values()), budget)
     problems = _problems(scenario, system, measurements, runs, data)
     folder(out)
-    told = f"{counted(len(runs), 'run')} from {data}"
-    terminal.say(f"{scenario.name}: {_size_in_words(problems, system)}, {told}; compiling …")
+    source = f"{counted(len(runs), 'run')} from {data}"
+    terminal.say(f"{scenario.name}: {_size_in_words(problems, system)}, {source}; compiling …")
     with terminal.updating():
         left = search_seconds(budget, started)
         fitted = FittedSoFar(scenario, problems)
         so_far = SoFar(
-            lambda z: write_tables(out / "fitted.toml", fitted.at(z)), _cut(scenario, out, budget)
+            lambda z: write_tables(out / "fitted.toml", fitted.at(z)),
+            _not_ended(scenario, out, budget),
         )
 
         def shown(state: Any) -> None:
@@ -81,8 +82,9 @@ def run_identify(
 
 
 def _problems(scenario, system, measurements, runs, data) -> Any:
-    """The identification problem of the scenario; with `[[stages]]`, a function from the system to the problem for each
-    stage, by the stage's name.
+    """The identification problem of the scenario or, with `[[stages]]`, a dictionary of stages.
+
+    For each stage it has a function from the system to the stage's problem, by the stage's name.
     """
     if scenario["stages"]:
         return build_stages(scenario, system, measurements, runs, data)
@@ -134,9 +136,10 @@ def _fit(scenario, system, problems, shown, seed, seconds) -> Any:
     return identify.fit_many(problems, starts, **options)
 
 
-def _cut(scenario: Scenario, out: Path, seconds: float) -> str:
+def _not_ended(scenario: Scenario, out: Path, seconds: float) -> str:
+    """The message if the time limit ends the command during the fit."""
     path = out / "fitted.toml"
     return (
-        f"{scenario.name}: the {seconds:g} s were over before the fit had ended; its values so far are in {path}, where "
-        f"jaxhamel identify {path} begins. Give it more time, --max-seconds or fit.max_seconds."
+        f"{scenario.name}: the {seconds:g} s were over before the fit had ended; its values so far are in {path}, from "
+        f"which jaxhamel identify {path} continues. Give it more time, --max-seconds or fit.max_seconds."
     )

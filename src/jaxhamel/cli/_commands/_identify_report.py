@@ -1,4 +1,4 @@
-"""The report of `identify`: estimates, fitted runs, correlations, the scene."""
+"""The files of `identify`: estimates, figures of the fitted runs and of the correlations, the report with the 3-D scene."""
 
 import time
 from dataclasses import replace
@@ -23,17 +23,23 @@ from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residual
 from jaxhamel.viz._charts import distinct
 from jaxhamel.viz._motion._scene_of import scene_of
 
-ADVICE = "Start nearer with --set system.…, give more runs, freeze or add a prior to what is not determined."
+ADVICE = (
+    "Start closer to the solution with --set system.…, give more runs, or freeze the parameters that the data do not "
+    "determine or give them a prior."
+)
 
 
 def fits_of(estimate: Any) -> list[Any]:
-    """The list of the estimates of all stages; of a fit without stages, its only estimate."""
+    """The estimates of all stages, as a list; for a fit without stages, a list with its only estimate."""
     staged = isinstance(estimate, identify.StagedEstimate)
     return list(estimate.estimates.values()) if staged else [estimate]
 
 
 def status(estimate: Any, stopped: bool) -> tuple[str, str]:
-    """The status (`success`, `stopped` early on request, `interrupted` or `failed`), and a sentence with the reason."""
+    """The status (`success`, `stopped`, `interrupted` or `failed`), and a sentence with the reason.
+
+    `stopped`: whether the user gave a time limit; a fit that has not converged is then `stopped`, not `failed`.
+    """
     if estimate.converged:
         return "success", f"fitted: {estimate.status}"
     if "interrupted" in estimate.status:
@@ -56,7 +62,7 @@ def write_identification(
         out / "summary.json", outcome.summary(["summary.json", "parameters.csv", "fitted.toml"])
     )
     guard.kept(
-        f"{scenario.name}: the time was over before all was shown; the estimate is in {out / 'fitted.toml'} and "
+        f"{scenario.name}: the time was over before all figures were written; the estimate is in {out / 'fitted.toml'} and "
         f"{out / 'parameters.csv'}. Give it more time, --max-seconds or fit.max_seconds."
     )
     charts, scene, rms = [], None, {}
@@ -83,7 +89,7 @@ def write_identification(
 
 
 def _correlation_charts(estimate: Any) -> list[Chart]:
-    """The chart of the correlations, if there are at least two estimates."""
+    """The chart of the correlations, if at least two parameters have a standard error."""
     free = [not f and np.isfinite(e) for f, e in zip(estimate.frozen, estimate.errors, strict=True)]
     if sum(free) < 2:
         return []

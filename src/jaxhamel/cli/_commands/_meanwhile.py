@@ -1,4 +1,4 @@
-"""Runs a job in a thread while the main thread compiles: XLA's compiler releases Python's global lock and uses one core."""
+"""Runs a job in a thread beside the main thread: XLA's compiler uses one core and releases Python's global lock."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,10 +10,10 @@ from jaxhamel._cores import cores
 
 @contextmanager
 def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
-    """Runs `job` in a thread, beside the body of the `with` statement, to compile programs early.
+    """Runs `job` in a thread, beside the body of the `with` statement, to compile programs before they are needed.
 
-    Exceptions of `job` are dropped: the later code raises them again. On one core `job` is not run.
-    Timings: docs/performance.md#command-line.
+    Exceptions of `job` are dropped, because the code that needs the programs raises them again. On a machine with one core
+    `job` is not run. Timings: docs/performance.md#command-line.
     """
     if cores() == 1:
         yield

@@ -32,7 +32,7 @@ from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 from jaxhamel.viz._motion._run import ShownMotion
 
-BETWEEN_LINES = 0.5  # seconds between two progress lines
+BETWEEN_LINES = 0.5  # least time between two progress lines [s]
 
 
 def run_montecarlo(
@@ -47,7 +47,7 @@ def run_montecarlo(
 ) -> Outcome:
     """Runs the scenario's ensemble and writes the files of the command; all computed trajectories stay in `values.zarr`.
 
-    **Raises:** `ScenarioError` before anything is written, also if the folder holds another run.
+    **Raises:** `ScenarioError` before anything is written, also if the folder has another run.
     """
     table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
@@ -81,9 +81,9 @@ def run_one(
     trajectories: int | None = None,
     seed: int = 0,
 ) -> Outcome:
-    """Simulates one trajectory of an ensemble again, alone and with the scenario's own solver.
+    """Simulates one trajectory of an ensemble alone, with the scenario's own solver.
 
-    **Raises:** `ScenarioError` before anything is written, also for an index outside of the ensemble.
+    **Raises:** `ScenarioError` before anything is written, also for an index outside the ensemble.
     """
     table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
@@ -211,7 +211,7 @@ def _open_loop(model: EnsembleModel) -> str:
 
 
 def _in_a_thread(job: Callable[[], Any]) -> Future:
-    """Runs `job` in a thread, beside the start of the ensemble; both mostly wait for XLA's compiler."""
+    """Runs `job` in a thread while the ensemble starts; both mostly wait for XLA's compiler."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(job)

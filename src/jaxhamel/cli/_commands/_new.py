@@ -1,4 +1,4 @@
-"""The command `new`: template files for a user's own system."""
+"""The command `new`: writes template files for a user's own system."""
 
 import contextlib
 import keyword
@@ -26,8 +26,8 @@ def run_new(name: str, out: Path) -> list[Path]:
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ScenarioError(
-            "a name must have small letters, digits and underscores, such as my_trolley: it is "
-            "that of a Python module."
+            "a name must have small letters, digits and underscores, such as my_trolley: it becomes "
+            "the name of a Python module."
         )
     if _is_module(name, out):
         raise ScenarioError(
@@ -36,7 +36,7 @@ def run_new(name: str, out: Path) -> list[Path]:
         )
     paths = {out / place.format(name=name): source for place, source in TEMPLATES.items()}
     if taken := [str(path) for path in paths if path.exists() or path.is_symlink()]:
-        raise ScenarioError(f"{', '.join(taken)}: there already; nothing was written.")
+        raise ScenarioError(f"{', '.join(taken)} already exist; nothing was written.")
     out.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     try:
@@ -53,7 +53,7 @@ def run_new(name: str, out: Path) -> list[Path]:
 
 
 def _is_module(name: str, out: Path) -> bool:
-    """Whether `import NAME` finds a module outside of the current folder and the output folder."""
+    """Whether `import NAME` finds a module outside the current folder and the output folder."""
     own = (Path.cwd(), real(out))
     elsewhere = [place for place in sys.path if real(place) not in own]
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, elsewhere) is not None

@@ -32,8 +32,10 @@ from jaxhamel.viz._motion._plan_shown import (
     shown_motion,
 )
 
-ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
-UNDECIDED = "undecided"  # the second-order conditions were not examined
+ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or check the limits."
+UNDECIDED = (
+    "undecided"  # the certificate's `second_order` if the second-order conditions were not examined
+)
 FILES = ("control.csv", "costates.csv")
 FEASIBLE = 1e-5  # the largest violation of the constraints by a plan about which the loop is closed
 
@@ -50,7 +52,7 @@ def run_plan(
     """Plans the scenario's task by collocation, simulates robots that follow the plan by feedback, and writes all files.
 
     **Arguments:** `seed`: the seed of the robots' random parameters; `max_seconds`: the time limit of the search, counted
-    from `started`, by default that of `[method]`; `resume`: continue from the point that an earlier search left in `out`.
+    from `started`, by default that of `[method]`; `resume`: whether to continue from an earlier search's point in `out`.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -97,7 +99,7 @@ def _searched(
     started: float,
     budget: float,
 ) -> Result:
-    """Runs the search and examines its result; the point and a summary are written before the examination begins."""
+    """Runs the search and examines its result. Before the examination it writes the last point and a summary."""
     out = file.path.parent
     words = f"{scenario.name}: {_not_examined(out, budget)}"
     so_far = SoFar(file.write, words)
@@ -115,6 +117,7 @@ def _searched(
 
 
 def _not_examined(out: Path, budget: float) -> str:
+    """The message if the time limit ends the command before the result is examined."""
     return (
         f"the {budget:g} s were over before the result was examined; the search is in {out / SEARCH}: go on with --resume, "
         "or give it more time, --max-seconds."
@@ -122,6 +125,7 @@ def _not_examined(out: Path, budget: float) -> str:
 
 
 def _not_closed(out: Path, budget: float) -> str:
+    """The message if the time limit ends the command before the loop is closed."""
     return (
         f"the {budget:g} s were over before the loop was closed; the control is in {out / FILES[0]}. Give it more time, "
         "--max-seconds."

@@ -61,8 +61,8 @@ def run_predict(
     reached["own_quantities"] = own_quantities(scenario, found.initial)
     outcome = Outcome("predict", scenario, *ended, started, reached=reached)
     outcome = write_prediction(out, outcome, found, measurements)
-    told = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
-    terminal.say(f"RMS after the first {seconds:g} s: {told}")
+    errors = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
+    terminal.say(f"RMS after the first {seconds:g} s: {errors}")
     return outcome
 
 
@@ -102,7 +102,7 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
     summary = {"rms": found.rms, **outcome.summary(files)}
     report = Report(
         title=f"{outcome.scenario.title}: {found.run.name} predicted",
-        lead=f"The state at the start is from the first {found.seconds:g} s; the rest was only compared with.",
+        lead=f"The initial state was estimated from the first {found.seconds:g} s; the rest of the run was predicted.",
         scene=_scene(found),
         charts=charts,
         tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],

@@ -34,7 +34,7 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
 
 
 def simulated(run: PreparedRun) -> Trajectory:
-    """Simulates the run with the scenario's solver; meanwhile a thread compiles the programs for the figures."""
+    """Simulates the run with the scenario's solver, while a thread compiles the programs for the figures."""
     with named(None), meanwhile(lambda: prepare(run.standing())):
         return simulate(run.system, run.q0, run.u0, run.ts, run.control, **run.options)
 
@@ -48,7 +48,7 @@ def status(trajectory: Trajectory) -> tuple[str, str]:
 
 
 def progress_of(trajectory: Trajectory) -> dict[str, Any]:
-    """The time up to which the simulation came, and its numbers of accepted and rejected steps."""
+    """The time that the simulation reached [s], and its numbers of accepted and rejected steps."""
     return {
         "time": float(trajectory.t_end),
         "steps": int(trajectory.stats["num_accepted_steps"]),

@@ -1,4 +1,4 @@
-"""Trains the policy of `[policy]` about a plan, keeps its last state on disk, and says what became of it."""
+"""Trains the policy of `[policy]` about a plan, keeps the state of the training on disk, and reports how it ended."""
 
 import time
 from collections.abc import Mapping
@@ -24,27 +24,23 @@ from jaxhamel.cli._closed_loop._policy import (
     first_network,
     loop_cost,
 )
-from jaxhamel.cli._interrupt import SEARCH, guard
+from jaxhamel.cli._interrupt import SEARCH_SHARE, guard
+from jaxhamel.cli._results._folder import TRAINING
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Training, train
 
-TRAINING, PLAN = (
-    "training.npz",
-    "plan.npz",
-)  # the state of the training, and the plan about which it is trained
-OTHER_ROBOTS = (
-    7000  # added to the seed for the robots of the training, which are not those of [closed_loop]
-)
-AVERAGED = 10  # the cost at the start and at the end is the mean over this many updates
+PLAN = "plan.npz"  # the plan about which the policy is trained
+OTHER_ROBOTS = 7000  # added to the seed for the robots of the training, which differ from those of [closed_loop]
+AVERAGED = 10  # the costs at the start and at the end are means over this many updates
 
 
 class TrainingFolder(NamedTuple):
-    """Where a training keeps its state, and how long it may take.
+    """The folder of a training's state, and its time limit.
 
-    `resume`: whether the state that is there is continued; `started`: the time on the monotonic clock at which the command
-    began; `max_seconds`: the time limit of the command, None for that of `[policy]` alone.
+    `resume`: whether the training continues from the state in the folder; `started`: the time on the monotonic clock at
+    which the command began; `max_seconds`: the time limit of the command, or None if only that of `[policy]` counts.
     """
 
     out: Path
@@ -60,10 +56,10 @@ class TrainingFolder(NamedTuple):
                 (self.out / name).unlink(missing_ok=True)
 
     def plan(self, plan: MotionPlan) -> MotionPlan:
-        """The plan that is trained about: that of the interrupted training if there is one, else `plan`, which is written.
+        """The plan about which the policy is trained: the one in the folder or, if there is none, `plan`, which is written.
 
-        A search that goes on from its solution may end at another point within its tolerance; the numbers of a training
-        that goes on must be the same.
+        A search that continues from its solution may end at another point within its tolerance; but a training that
+        continues must give the same numbers as one without interruption.
         """
         leaves, structure = jax.tree.flatten(plan)
         path = self.out / PLAN
@@ -85,13 +81,15 @@ class TrainingFolder(NamedTuple):
         """The time limit of the training [s]."""
         if self.max_seconds is None:
             return table["max_seconds"]
-        left = SEARCH * self.max_seconds - (time.monotonic() - self.started)
+        left = SEARCH_SHARE * self.max_seconds - (time.monotonic() - self.started)
         return min(table["max_seconds"], max(left, 0.0))
 
 
 class TrainedPolicy(NamedTuple):
-    """A trained policy: its network and scales, the cost before each update relative to the regulator's, and the entry
-    `policy` of summary.json.
+    """A trained policy.
+
+    `network`, `scales`: those of its law; `costs`: the cost before each update, relative to the regulator's; `summary`: the
+    entry `policy` of summary.json.
     """
 
     network: eqx.nn.MLP
@@ -109,8 +107,8 @@ class TrainedPolicy(NamedTuple):
         return CorrectedRegulator(regulator, self.network, self.scales)
 
 
-class _Shown:
-    """Shows the progress of a training, and ends it at its time limit as Ctrl-C would; `late`: whether it did."""
+class _ProgressShown:
+    """Shows the progress of a training, and ends it at its time limit as Ctrl-C would; `late`: whether it has ended it."""
 
     def __init__(self, terminal: Terminal, updates: int, seconds: float):
         self.terminal, self.updates, self.late = terminal, updates, False
@@ -137,7 +135,7 @@ def trained_policy(
     seed: int,
     folder: TrainingFolder,
 ) -> TrainedPolicy:
-    """Trains the network of `[policy]` about the regulator `law` of the plan, on robots of a seed of its own.
+    """Trains the network of `[policy]` about the regulator `law` of the plan, on robots drawn with a seed of their own.
 
     **Raises:** `ScenarioError` if a robot breaks down under the regulator, or the state on disk is of another policy.
     """
@@ -167,9 +165,9 @@ def _trained(
     key: jax.Array,
     folder: TrainingFolder,
 ) -> Training:
-    """The training from the state on disk on; its outcome is `"stopped"` at the time limit."""
+    """Trains the network, from the state on disk if there is one; the outcome is `"stopped"` at the time limit."""
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(table["rate"]))
-    shown = _Shown(folder.terminal, table["updates"], folder.seconds(table))
+    shown = _ProgressShown(folder.terminal, table["updates"], folder.seconds(table))
     path = folder.out / TRAINING
     guard.keep()  # Ctrl-C ends the training, which then writes its state
     try:
@@ -180,20 +178,20 @@ def _trained(
     except ValueError as error:
         raise ScenarioError(f"--resume: {error} Start without --resume.") from None
     guard.kept(
-        f"the time was over before the policy was shown; it is in {path}: go on with --resume."
+        f"the time was over before the figures were written; the policy is in {path}: go on with --resume."
     )
     return found._replace(outcome="stopped") if shown.late else found
 
 
 def _ended(name: str, found: Training) -> str:
     """A sentence on the end of a training."""
-    said = {
+    words = {
         "finished": "the training has ended",
         "stopped": "the time limit ended the training; --resume goes on",
         "interrupted": "Ctrl-C ended the training; --resume goes on",
-        "not finite": "the cost or its gradient is not finite and the policy before is kept; lower policy.rate",
+        "not finite": "the cost or its gradient is not finite, and the policy before is kept; lower policy.rate",
     }[found.outcome]
-    return f"{name}: {said}, after {counted(len(found.losses), 'update')}."
+    return f"{name}: {words}, after {counted(len(found.losses), 'update')}."
 
 
 def _mean(costs: np.ndarray) -> float | None:

@@ -1,1 +1,1 @@
-"""Objects of the library, built from a scenario."""
+"""Builds the library's objects from a scenario."""

@@ -48,12 +48,12 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
     """The control of `[control]`, a curve with one number for each control that the system takes; None without controls."""
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)
-    said = any(np.size(value) for value in table.values())
+    has_values = any(np.size(value) for value in table.values())
     if given == 0:
-        if said:
+        if has_values:
             raise ScenarioError("`control` moves masses, but the system has none. Leave it out.")
         return None
-    if not said and not (system.prescribed_motion and given):
+    if not has_values and not (system.prescribed_motion and given):
         return None
     return CURVES[curve](table, _controls_in_table(table) if given is None else given)
 
@@ -111,7 +111,7 @@ def _stored_curve(table: Mapping[str, Any], n: int) -> Any:
 
 
 def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control") -> Any:
-    """The curve within the limits `lower` and `upper` of the table (of the masses' positions on their rails), if given."""
+    """The curve, limited to the masses' positions `lower` and `upper` of the table, if these are given."""
     if not table["lower"] and not table["upper"]:
         return curve
     bounds = [_per_mass(key, table[key], n, name) for key in ("lower", "upper")]

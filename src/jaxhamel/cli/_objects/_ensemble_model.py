@@ -73,7 +73,7 @@ def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
 
 
 def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
-    """The contact force of the ground on each ball at each time [N]: computed for one time after another, by `lanes`."""
+    """The contact force of the ground on each ball at each time [N], computed by `lanes` for one time after another."""
     axes = (motions.axes.system, motions.axes.control, 0, 0)
 
     def at(now):

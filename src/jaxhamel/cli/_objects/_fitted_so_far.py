@@ -16,9 +16,8 @@ from jaxhamel.mechanics import System
 class FittedSoFar:
     """Collects the latest parameter values of an unfinished fit, over all its stages.
 
-    `problems` is to be fitted in place of the argument: it notes which problem is under way.
-
-    **Arguments:** `problems`: the problem, or for each stage the function from the system to its problem.
+    **Arguments:** `problems`: the problem, or for each stage the function from the system to its problem. The attribute of
+    the same name must be fitted in its place, because it notes which problem is being fitted.
     """
 
     def __init__(
@@ -32,7 +31,7 @@ class FittedSoFar:
             self.problems = {name: self._noted(make) for name, make in problems.items()}
 
     def _noted(self, make: Callable[[System], Problem]) -> Callable[[System], Problem]:
-        """The function `make` of a stage, which in addition notes its problem as the one under way."""
+        """The function `make` of a stage, which also notes its problem as the one that is being fitted."""
 
         def noted(system: System) -> Problem:
             self.problem = make(system)
@@ -41,7 +40,7 @@ class FittedSoFar:
         return noted
 
     def at(self, z: np.ndarray) -> dict[str, Any]:
-        """The tables of the scenario with the values at the coordinates z of the problem under way."""
+        """The tables of the scenario with the parameter values at the coordinates z of the problem that is being fitted."""
         assert self.problem is not None  # no progress is reported before a problem is made
         system = self.problem.model.system_at(jnp.asarray(z))
         for path in leaves_of(self.problem.parameters):

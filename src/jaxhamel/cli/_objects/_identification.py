@@ -86,7 +86,7 @@ def _measurement(place: int, table: dict[str, Any]) -> Any:
 
 
 def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str]:
-    """The units of all columns that are not in SI."""
+    """The unit of each column for which the scenario gives one, by the column's name."""
     tables = zip(measurements, scenario["measurements"], strict=True)
     units = {c: table["unit"] for m, table in tables if table["unit"] for c in m.columns}
     return units | {scenario["data"]["time"]: scenario["data"]["time_unit"]}
@@ -127,13 +127,13 @@ def runs_in(scenario: Scenario, folder: Path) -> list[Path]:
 def files_in(folder: Path, patterns: list[str]) -> list[Path]:
     """The files in a folder that match one of the patterns, sorted. A link must lead to a file inside the folder.
 
-    **Raises:** `ScenarioError` if no file matches, or if a matching file lies outside of the folder.
+    **Raises:** `ScenarioError` if no file matches, or if a matching link leads out of the folder.
     """
     found = {path for pattern in patterns for path in _matching(folder, pattern) if path.is_file()}
     for path in sorted(found):
         if not real(path).is_relative_to(real(folder)):
             raise ScenarioError(
-                f"--data {folder}: {path.name} is a link to a file outside of the folder. Copy the file into it."
+                f"--data {folder}: {path.name} is a link to a file outside the folder. Copy the file into it."
             )
     if not found:
         raise ScenarioError(f"--data {folder}: it has no file like {', '.join(patterns)}.")
@@ -227,7 +227,7 @@ def _measured_along(measurement, system, motion, control):
 
 
 def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
-    """Adds normal noise with standard deviation `share` × RMS to each column; for a rotation it is `share` × 1 rad."""
+    """Adds normal noise of standard deviation `share` × RMS to each column; to rotations, turns of `share` × 1 rad."""
     if measurement.size == measurement.error_size:
         return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
     turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))

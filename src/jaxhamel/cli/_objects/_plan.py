@@ -73,7 +73,7 @@ class PartsAtEnd(eqx.Module):
 
 
 class OwnStateAtEnd(eqx.Module):
-    """The residuals log(q*⁻¹ q) and u − u* of the state (q, u) of the system inside of `MovingParts`.
+    """The residuals log(q*⁻¹ q) and u − u* of the state (q, u) of the system inside a `MovingParts`.
 
     Either of the targets q*, u* (the fields `q` and `u`) may be None; its residual is then left out.
     """
@@ -98,7 +98,7 @@ def build_plan(run: PreparedRun) -> ControlProblem:
         make, kind = PROBLEMS[task["path"]]
         if not isinstance(run.system, kind):
             raise ScenarioError(
-                f'`system` is a {type(run.system).__name__}; the task "{task["path"]}" is one of a {kind.__name__}. '
+                f'`system` is a {type(run.system).__name__}; the task "{task["path"]}" is for a {kind.__name__}. '
                 f'Take that, or path = "{TO_POINT}".'
             )
         return make(**{k: v for k, v in task.items() if k != "path"}, system=run.system)

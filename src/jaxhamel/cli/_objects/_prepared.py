@@ -37,7 +37,7 @@ def build_path(scenario: Scenario) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRun:
-    """System, initial state, control, times, solver options and path of a scenario.
+    """The objects of a scenario's simulation: system, initial state, control, times, solver options and path.
 
     `path` is the path t -> `(d,)` of the task, or None; `options` are keyword arguments of `jaxhamel.simulate`.
     """
@@ -71,7 +71,7 @@ class PreparedRun:
         return replace(self, system=system, q0=q0, u0=u0, control=control)
 
     def standing(self) -> ShownMotion:
-        """A motion that stays at the initial state, with which the programs for the figures are compiled early."""
+        """A motion that stays at the initial state. The programs for the figures are compiled with it early."""
 
         def repeat(x):
             return np.broadcast_to(x, (len(self.ts), *np.shape(x)))
@@ -108,9 +108,9 @@ def check_lagrangian_is_scalar(system: System, q0: Configuration) -> None:
     if getattr(found, "shape", None) == ():
         return
     shapes = {k: np.shape(x) for k, x in vars(system).items() if hasattr(x, "shape")}
-    told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     raise ScenarioError(
         f"`system`: the Lagrangian of {type(system).__name__} has shape "
         f"{getattr(found, 'shape', None)}; it must be one number, of shape (). The parameters have "
-        f"the shapes {told}."
+        f"the shapes {listed}."
     )

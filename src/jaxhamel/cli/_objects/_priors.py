@@ -11,7 +11,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 
 
 def fit_priors(scenario: Scenario) -> list[identify.StatePrior]:
-    """The priors of `[[priors]]` that a fit uses: all but those estimated from its runs (`over_runs`)."""
+    """The priors of `[[priors]]` that a fit uses: all but those with `over_runs`, which the fit's runs determine."""
     tables = enumerate(scenario["priors"])
     return [_prior(place, table) for place, table in tables if not table["over_runs"]]
 
@@ -36,7 +36,10 @@ def quantity_of(table: Mapping[str, Any]) -> identify.Coordinate:
 
 
 def priors_found(scenario: Scenario, last: identify.Estimate) -> list[dict[str, Any]]:
-    """The tables of `[[priors]]` for predictions; with `over_runs` a prior gets mean and deviation over the fitted runs."""
+    """The tables of `[[priors]]` for predictions.
+
+    A prior with `over_runs` gets the mean and the standard deviation of its quantity over the fitted runs.
+    """
     found = []
     for table in scenario["priors"]:
         known = {}
@@ -49,7 +52,7 @@ def priors_found(scenario: Scenario, last: identify.Estimate) -> list[dict[str, 
 
 
 def own_quantities(scenario: Scenario, last: identify.Estimate) -> dict[str, Any]:
-    """For summary.json: each quantity of `[[priors]]`, with its estimates in all runs and its prior for further runs."""
+    """The entry of summary.json with each quantity of `[[priors]]`: its estimates in all runs, and its prior for others."""
     names = [run.name for run in last.problem.runs]
     return {
         table["name"]: {

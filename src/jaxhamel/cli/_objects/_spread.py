@@ -51,7 +51,7 @@ class Disturbed(eqx.Module):
 def distributions(
     spread: list[Mapping[str, Any]], nominal: Nominal, table: str = "montecarlo"
 ) -> dict[str, Distribution]:
-    """The distribution of each spread parameter, by its key: about the nominal value, with the width in the spread's table.
+    """The distribution of each spread parameter, by its key: about the nominal value, with the width of its table.
 
     **Arguments:** `spread`: the tables `[[montecarlo.spread]]` or `[[closed_loop.spread]]`; `table`: the name of the outer
     table, for messages. Only `montecarlo` may spread the control.
@@ -61,7 +61,7 @@ def distributions(
     found: dict[str, Distribution] = {}
     for i, entry in enumerate(spread):
         if entry["key"] in found:
-            raise ScenarioError(f"`{table}.spread.{i}.key` {entry['key']!r} stands there twice.")
+            raise ScenarioError(f"`{table}.spread.{i}.key` {entry['key']!r} is given twice.")
         n = getattr(nominal.system, "n_masses", 0) if table == "montecarlo" else 0
         value = _nominal_value(entry["key"], nominal, f"{table}.spread.{i}.key", n)
         found[entry["key"]] = _distribution(entry, value, f"{table}.spread")
@@ -97,9 +97,9 @@ def members(samples: Mapping[str, Any], nominal: Nominal) -> tuple[Nominal, Nomi
 
     own = iter(jax.vmap(varied)(dict(samples)))
     leaves, structure, changes = shapes[-1]
-    filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
+    every = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
     axes = [0 if differs else None for differs in changes]
-    return jax.tree.unflatten(structure, filled), jax.tree.unflatten(structure, axes)
+    return jax.tree.unflatten(structure, every), jax.tree.unflatten(structure, axes)
 
 
 def check_sample(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
@@ -116,7 +116,7 @@ def check_sample(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
 
 
 def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
-    # NumPy arrays stay concrete in a trace: at a time that all trajectories share, spline knots are then located only once
+    # NumPy arrays stay concrete while JAX traces: at a time that all trajectories share, spline knots are located only once.
     dtype = next(iter(own.values())).dtype
     zero, one = np.zeros((), dtype), np.ones((), dtype)
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})

@@ -23,7 +23,7 @@ def build_stages(
     runs: Runs,
     folder: Path,
 ) -> dict[str, Callable[[Any], identify.Problem]]:
-    """For each stage the function from the system to its problem; optional stages without a run are left out.
+    """For each stage, by its name, the function from the system to its problem; optional stages without runs are left out.
 
     **Arguments:** `runs`: the runs by their files in `folder`. **Raises:** `ScenarioError` for a stage that lacks runs, and
     for stages that do not fit together.
@@ -36,7 +36,7 @@ def build_stages(
     for place, (table, own) in enumerate(zip(tables, chosen, strict=True)):
         if own:
             make = _maker(scenario, place, measurements, list(own.values()))
-            make(system)  # so that its errors are raised before anything is written
+            make(system)  # raises errors of the stage before anything is written
             stages[table["name"]] = make
         elif not table["optional"]:
             raise ScenarioError(_without_run(table, folder, len(runs)))

@@ -35,7 +35,7 @@ def build_system(scenario: Scenario) -> Any:
 def build_initial(
     scenario: Scenario, system: System | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The configuration and quasi-velocities of `[initial]`; missing values are those of the system's `initial_state`."""
+    """The state (q, u) of `[initial]`; missing values are those of the system's `initial_state`."""
     known: System = build_system(scenario) if system is None else system
     table, names = scenario["initial"], state_of(known)
     _check_one_way(table, names)
@@ -50,7 +50,7 @@ def build_initial(
 def state_in(
     system: System, table: Mapping[str, Any], where: str, start: tuple | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The state (q, u) of a table's keys `q` and `u`; a missing one is that of `start`, by default of `initial_state()`."""
+    """The state (q, u) from a table's keys `q` and `u`; a missing one is that of `start`, by default `initial_state()`."""
     q, u = system.initial_state() if start is None else start
     if "q" in table:
         q = _configuration(table["q"], *jax.tree.flatten(q), f"{where}.q")
@@ -190,12 +190,12 @@ def _check_one_way(table: Mapping[str, Any], names: State) -> None:
         others = [part.key for part in parts if part.key != whole]
         if whole in table and not all(_at_rest(table.get(key)) for key in others):
             raise ScenarioError(
-                f"`initial.{whole}` and `initial.{others[0]}` say the same; leave one of them out."
+                f"`initial.{whole}` and `initial.{others[0]}` give the same numbers; leave one of them out."
             )
 
 
 def _at_rest(value: Any) -> bool:
-    """Whether the value of a key says nothing: it is None, zero or the unit quaternion, which are the defaults."""
+    """Whether the value of a key is a default: None, zero or the unit quaternion."""
     return value is None or not np.any(value) or list(np.ravel(value)) == [1.0, 0.0, 0.0, 0.0]
 
 

@@ -36,7 +36,7 @@ from jaxhamel.systems import RollingBall
 
 
 class Coordinates(eqx.Module):
-    """An output that picks some of the stored numbers of a configuration."""
+    """The output of a task: some of the stored numbers of a configuration, those with the indices `places`."""
 
     places: tuple[int, ...] = eqx.field(static=True)
 
@@ -136,8 +136,8 @@ def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
         return last_factor
     if not task["coordinates"] and not set(wanted) <= set(columns):
         raise ScenarioError(
-            f'`system.kind` is "{run.scenario.kind}"; a [task] is to follow a path in x and y, which this '
-            f"system has not. Name the two coordinates that follow it in `task.coordinates`, of {', '.join(columns)}."
+            f'`system.kind` is "{run.scenario.kind}", which has no coordinates x and y to follow the path of [task]. '
+            f"Name the two coordinates that follow it in `task.coordinates`, among {', '.join(columns)}."
         )
     for name in wanted:
         if name not in columns:
@@ -150,14 +150,14 @@ def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
 
 def _controls(task: Mapping[str, Any], system: Any) -> int:
     """The number of controls that the system states; for a system that states none, the number of values in `task.rest`."""
-    said, given = len(task["rest"]), controls_of(system)
-    if not said and given and task["path"] == "to-state":
+    values, given = len(task["rest"]), controls_of(system)
+    if not values and given and task["path"] == "to-state":
         return given
-    n = said if given is None else given
-    if said != n or n == 0:
+    n = values if given is None else given
+    if values != n or n == 0:
         none = "the system has no control" if given == 0 else f"it must have {n or 'at least 1'}"
         raise ScenarioError(
-            f"`task.rest` has {said} entries; {none}, one for each control of the system."
+            f"`task.rest` has {values} entries; {none}, one for each control of the system."
         )
     return n
 

@@ -1,4 +1,4 @@
-"""The folder that a command writes to: only one process at a time may write to it, and links in it are not followed."""
+"""The folder to which a command writes: only one process at a time may write to it, and links in it are not followed."""
 
 import errno
 import os
@@ -8,8 +8,9 @@ from pathlib import Path
 from jaxhamel._files import Lock, real, remove_partial, sync
 from jaxhamel.cli._scenario._validate import ScenarioError
 
-# Files of a stopped command from which `--resume` continues: the trajectories of an ensemble, the last point of a search.
-ENSEMBLE, SEARCH = RESUMABLE = "values.zarr", "search.npz"
+# Files of a stopped command from which `--resume` continues: the trajectories of `montecarlo`; the last point of a search of
+# `control`, and the state of the training of its policy, which is never there without that point.
+ENSEMBLE, SEARCH, TRAINING = "values.zarr", "search.npz", "training.npz"
 _HELD: dict[Path, Lock] = {}
 _MADE: list[Path] = []
 
@@ -20,9 +21,9 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     The summary of an earlier run is removed, since a summary states that all files beside it belong to its run. All other
     files stay. `of_ensemble`: whether the command is `montecarlo`.
 
-    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing to it, or if it holds an
-    ensemble (which takes long to compute) and this command is not `montecarlo`; `montecarlo` likewise refuses a folder
-    with the result of another command. `FileNotFoundError` if this command has locked the folder and somebody removed it.
+    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing to it, or if it has an ensemble
+    (which takes long to compute) and this command is not `montecarlo`; `montecarlo` likewise refuses a folder with the
+    result of another command. `FileNotFoundError` if this command has locked the folder and somebody has removed it.
     """
     if real(out) in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))
@@ -97,5 +98,5 @@ def _check_kind(out: Path, of_ensemble: bool) -> None:
     if (result and not ensemble) if of_ensemble else ensemble:
         there = "another command's result" if of_ensemble else f"an ensemble ({ENSEMBLE})"
         raise ScenarioError(
-            f"--out {out}: the folder holds {there}; nothing was changed. Give another one."
+            f"--out {out}: the folder has {there}; nothing was changed. Give another one."
         )

@@ -1,4 +1,4 @@
-"""The outcome of a command, as written to summary.json."""
+"""The outcome of a command, in the form in which it is written to summary.json."""
 
 import platform
 from collections.abc import Mapping

@@ -48,7 +48,7 @@ def write_all(
 
     The summary is written last: a folder with a summary.json has all other files, too.
     """
-    # a motion that broke down has NaN and infinite values, which the files may show
+    # A motion that broke down has NaN and infinite values, which are written to the files.
     with np.errstate(all="ignore"):
         shown = view(run)
         if companion is not None and shown.scene is not None:
@@ -66,7 +66,7 @@ def write_all(
 
 
 def write_trajectory(path: Path, ts: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-    """Writes one row for each time, with a header and 17 digits, from which floats are read back exactly."""
+    """Writes one row for each time, with a header; numbers have 17 digits, so that they read back exactly."""
     write_columns(path, {"t": ts, **columns})
 
 
@@ -146,7 +146,7 @@ def _readable(
 
 
 def asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario without title and description, which the page shows at its top."""
+    """The tables of the scenario; its title and description are left out, since the page shows them at its top."""
     return {key: value for key, value in asked.items() if not isinstance(value, str)}
 
 
@@ -155,7 +155,7 @@ def _sentence(message: str) -> str:
 
 
 def flattened(tables: Mapping[str, Any], path: str = ""):
-    """Nested tables as one table with dotted keys; absent and empty values are left out."""
+    """Pairs (dotted key, value) of nested tables; absent and empty values are left out."""
     for key, value in tables.items():
         here = f"{path}.{key}" if path else key
         if isinstance(value, Mapping):

@@ -57,12 +57,12 @@ def check_there(path: Path) -> None:
     """Checks that the file of a stopped search exists. **Raises:** `ScenarioError`."""
     if not is_file(path):
         raise ScenarioError(
-            f"--resume: {path} does not exist; a search that was stopped leaves it. Start without --resume."
+            f"--resume: {path} does not exist; only a search that was stopped leaves it. Start without --resume."
         )
 
 
 def _scenario_text(scenario: Scenario) -> str:
-    """The scenario as JSON, without the keys in `_BUDGET`: a resumed search may have other limits."""
+    """The scenario as JSON, without the keys in `_BUDGET`, which a resumed search may change."""
     tables = dict(scenario.tables)
     limited = {
         name: _without_budget(tables[name]) for name in ("method", "policy") if tables.get(name)
@@ -78,14 +78,14 @@ def _difference(before: str, now: str) -> str:
     """A sentence on the first key in which two scenarios differ, given as JSON; an empty text if they are equal."""
     tables = json.loads(before)
     if not isinstance(tables, Mapping):
-        raise ValueError("it was written for no scenario")
+        raise ValueError("it has no scenario")
     old, new = _dotted_entries(tables), _dotted_entries(json.loads(now))
     key = next((k for k in sorted({*old, *new}) if old.get(k) != new.get(k)), None)
     if key is None:
         return ""
     return (
-        f"`{brief(key, quoted=False)}` is {brief(new.get(key))}, and was {brief(old.get(key))} in the search to go on "
-        "with; give it the same value, or start without --resume."
+        f"`{brief(key, quoted=False)}` is {brief(new.get(key))}, and was {brief(old.get(key))} in the stopped search; "
+        "give it the same value, or start without --resume."
     )
 
 

@@ -1,5 +1,5 @@
-"""Writes solution.toml, the result of `control` as a scenario for `simulate`. Also saves the latest point of a running
-search, so that it is on disk if the time limit, Ctrl-C or a kill ends the command.
+"""Writes solution.toml, the result of `control` as a scenario for `simulate`, and saves the latest point of a running
+search, so that it is on disk if the time limit, Ctrl-C or a signal ends the command.
 """
 
 import json
@@ -18,11 +18,11 @@ from jaxhamel.control import FourierSeries, Limited, Spline
 
 
 def write_solution(path: Path, scenario: Scenario, control: Any) -> None:
-    """Writes the scenario with the found `control`, a curve; floats have enough digits to be read back exactly."""
+    """Writes the scenario with the curve `control` as its control; floats have enough digits to be read back exactly."""
     tables = dict(scenario.tables)
     tables["control"] = _control(control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
-    # the tolerances with which the command itself simulates its result
+    # These are the tolerances with which the command itself simulates its result.
     tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}
     write_tables(path, tables)
 
@@ -82,7 +82,7 @@ SECONDS_BETWEEN_WRITES = 2.0
 
 
 class SoFar:
-    """Writes the latest point of a search, at its first report and then at most every `SECONDS_BETWEEN_WRITES` seconds.
+    """Writes the latest point of a search: at the first report, and then at most every `SECONDS_BETWEEN_WRITES` seconds.
 
     Once the first point is on disk, the command may be ended at any time, also while a program compiles.
 
@@ -94,7 +94,7 @@ class SoFar:
         self.last = float("-inf")
 
     def reached(self, point: Any) -> None:
-        """Takes the latest point of the search, and writes it if the last writing is long enough ago."""
+        """Takes the latest point of the search, and writes it if the last write was long enough ago."""
         guard.keep()
         if time.monotonic() - self.last >= SECONDS_BETWEEN_WRITES:
             self.write(point)

@@ -1,1 +1,1 @@
-"""Scenario files: their keys and values, and the messages for wrong keys and values."""
+"""Reads scenario files: their keys and values, and the messages for wrong keys and values."""

@@ -39,7 +39,7 @@ def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
 
 
 def _variants(heading: str, node: Variants) -> Iterator[str]:
-    """For each family of variants, a table of the keys that all its variants share, then one table for each variant."""
+    """For each family of variants, a table of the keys that all of them share, then one table for each variant."""
     for family in dict.fromkeys(table.family for table in node.tables.values()):
         tables = {name: table for name, table in node.tables.items() if table.family == family}
         yield from _family(heading, node, tables)

@@ -75,7 +75,7 @@ MONTECARLO = Table(
 
 FEEDBACK = Variants(
     by="kind",
-    about="a controller that holds the motion to the plan; without this table the loop is not closed",
+    about="a controller that keeps the motion close to the plan; without this table the loop is not closed",
     tables={
         "tvlqr": Table(
             {
@@ -88,14 +88,14 @@ FEEDBACK = Variants(
                 ),
                 "state_weights": Key(
                     numbers(),
-                    "weights of the squared errors of the state: configuration, then velocities; where masses are "
-                    "moved, their positions follow the configuration and their rates come last; ones when empty",
+                    "weights of the squared errors of the state: configuration, then velocities; if the control moves "
+                    "masses, their positions follow the configuration and their rates come last; ones when empty",
                     [],
                 ),
                 "control_weights": Key(
                     numbers(),
-                    "weights of the squared corrections of the control; where masses are moved, of their second "
-                    "rates; ones when empty",
+                    "weights of the squared corrections of the control; if the control moves masses, of their "
+                    "accelerations; ones when empty",
                     [],
                 ),
                 "limit": Key(
@@ -115,11 +115,13 @@ SENSORS = Table(
         ),
         "bias": Key(
             numbers(),
-            "standard deviation of an error that each robot keeps, likewise; none when empty",
+            "standard deviation of each robot's constant error, in the same order; none when empty",
             [],
         ),
         "resolution": Key(
-            numbers(), "distance of two values that are told apart, likewise; 0: none", []
+            numbers(),
+            "step to which measured values are rounded, in the same order; 0: no rounding",
+            [],
         ),
     },
     about="errors of the state that the controller sees; without this table it sees the state itself",
@@ -128,13 +130,12 @@ SENSORS = Table(
 ESTIMATED = {
     "start": Key(
         numbers(),
-        "standard deviation of the state before the first sample about the plan's, likewise; that of the noise when empty",
+        "standard deviation of the initial state about the plan's, in the same order; that of the noise when empty",
         [],
     ),
     "drift": Key(
         numbers(),
-        "standard deviation of the change in one second that the model does not explain, likewise; that of the noise when "
-        "empty",
+        "standard deviation of the model's error after one second, in the same order; that of the noise when empty",
         [],
     ),
     "iterations": Key(integer(1), "Gauss–Newton steps in each sample", 1),
@@ -152,11 +153,11 @@ ESTIMATOR = Variants(
                 "lower": Key(
                     bounds(),
                     "smallest values of the estimated states, one number for each entry of the state, in the order of "
-                    "`feedback.state_weights`; the configuration counts in exponential coordinates from the identity; "
+                    "`feedback.state_weights`; the configuration is in exponential coordinates from the identity; "
                     "none when empty",
                     [],
                 ),
-                "upper": Key(bounds(), "largest values, likewise", []),
+                "upper": Key(bounds(), "largest values, in the same order", []),
             }
         ),
     },
@@ -171,7 +172,7 @@ POLICY = Table(
         "max_seconds": Key(POSITIVE, "seconds after which the training ends", 600.0, "s"),
     },
     about="a network that corrects the commands of [feedback], trained by gradients through closed loops, for tasks that "
-    "collocation solves; without this table the regulator holds the plan alone",
+    "collocation solves; without this table the regulator alone corrects deviations from the plan",
     stays_absent=True,
 )
 CLOSED_LOOP = Table(
@@ -181,12 +182,12 @@ CLOSED_LOOP = Table(
         "tolerance": Key(
             number(least=0.0),
             "tracking error (RMS) up to which a robot has followed the plan; 0: 2 % of the size of the path, or of the "
-            "plan where the task has no path",
+            "plan if the task has no path",
             0.0,
             "m, or m and rad",
         ),
         "spread": SPREAD,
     },
-    about="the robots whose loops are closed; without this table one, that of the scenario",
+    about="the robots whose loops are closed; without this table only the scenario's own robot",
     stays_absent=True,
 )

@@ -1,4 +1,4 @@
-"""Loads the class named by `--system FILE.py:Class`: the only way in which a command runs code of the user."""
+"""Loads the class that `--system FILE.py:Class` names. This is the only way in which a command runs the user's code."""
 
 import importlib.util
 import sys
@@ -18,7 +18,7 @@ FORM = "it must be FILE.py:Class, such as --system mine.py:Trolley"
 
 
 class GivenClassError(ScenarioError):
-    """An error in the file of `--system`; `details`: the part of the traceback that lies in this file."""
+    """An error in the file of `--system`; `details`: the frames of the traceback that belong to this file."""
 
     def __init__(self, message: str, details: str):
         super().__init__(message)
@@ -95,9 +95,11 @@ def _is_system(thing: object) -> bool:
 
 
 def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassError:
-    """The error as a `GivenClassError`, with the frames of its traceback that lie in the file."""
+    """The error as a `GivenClassError`, with the frames of its traceback that belong to the file."""
     own = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if _same(frame.filename, path)
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _is_file(frame.filename, path)
     ]
     words = str(error).splitlines() or [""]
     reason = [f"{type(error).__name__}: {words[0]}".rstrip(": ")]
@@ -111,14 +113,15 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
 def of_given_class(error: BaseException, said: str | None) -> GivenClassError | None:
     """The error as a `GivenClassError` if it comes from the file of `--system`, otherwise None.
 
-    None also for a `ScenarioError` that shows a `ValueError` of the file: it is the class's own message about wrong values.
+    It is also None for a `ScenarioError` that shows a `ValueError` of the file, since this is the class's own message on wrong
+    values.
     """
     if said is None or isinstance(error, GivenClassError):
         return None
     path = Path(said.rpartition(":")[0])
     cause = error.__cause__ if isinstance(error, ScenarioError) else error
     frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
-    own = [_same(frame.filename, path) for frame in frames]
+    own = [_is_file(frame.filename, path) for frame in frames]
     if cause is None or not any(own):
         return None
     if cause is not error and isinstance(cause, ValueError) and own[-1]:
@@ -126,5 +129,5 @@ def of_given_class(error: BaseException, said: str | None) -> GivenClassError | 
     return in_given_file(cause, path, f"--system {said}")
 
 
-def _same(name: str, path: Path) -> bool:
+def _is_file(name: str, path: Path) -> bool:
     return real(name) == real(path)

@@ -191,7 +191,7 @@ FIT = Table(
         ),
         "dt": Key(
             number(least=0.0),
-            "longest integration step; 0: the distance of the measured times",
+            "longest integration step; 0: the time between two measurements",
             0.0,
             "s",
         ),

@@ -95,7 +95,7 @@ BUILT_IN: dict[str, Table] = {
     "cart-pole": _plan_table(
         distance=_DISTANCE,
         duration=_duration(2.0),
-        force=Key(POSITIVE, "largest force on the cart, either way", 20.0, "N"),
+        force=Key(POSITIVE, "largest force on the cart in either direction", 20.0, "N"),
         travel=Key(POSITIVE, "largest distance of the cart from the start", 2.0, "m"),
     ),
 }
@@ -104,8 +104,8 @@ PLANS: dict[str, Table] = {
         duration=Key(POSITIVE, "time of the whole motion", unit="s"),
         drive=Key(
             choice("forces", "velocities", "parts"),
-            "the control: what the system's force takes; its independent quasi-velocities; or the accelerations of its "
-            "moving parts",
+            "the control: the argument of the system's force; its independent quasi-velocities; or the accelerations "
+            "of its moving parts",
             "forces",
         ),
         q=Key(
@@ -135,10 +135,10 @@ METHOD = Table(
         "points": Key(
             choice("gauss", "radau"), "collocation points; radau for limits that bind", "gauss"
         ),
-        "tolerance": Key(POSITIVE, "for stationarity and violation, scaled", 1e-9),
+        "tolerance": Key(POSITIVE, "tolerance of stationarity (scaled) and of violation", 1e-9),
         "error": Key(
             number(least=0.0),
-            "largest error between the nodes, for which the mesh is refined; 0: the mesh stays",
+            "largest error allowed between the nodes, for which the mesh is refined; 0: it is not refined",
             0.0,
         ),
         "indirect": Key(
@@ -153,7 +153,7 @@ METHOD = Table(
     },
     about="collocation, for tasks that it solves",
 )
-# tables that would have no effect on a task, and the reason
+# Tables that would have no effect on a task of collocation, and the reasons.
 _WITHOUT_EFFECT = {
     "control": "the task finds the control",
     "solver": "the method is collocation; see [method]",

@@ -1,4 +1,4 @@
-"""Reads files and options as text and values; every error becomes a message of one line."""
+"""Reads files and options as text and values, and turns every error into a message of one line."""
 
 import os
 import stat
@@ -20,9 +20,7 @@ def file_text(path: Path) -> str:
     """
     try:
         about = os.stat(path)
-        if not stat.S_ISREG(
-            about.st_mode
-        ):  # reading a pipe could wait for ever, reading a device may never end
+        if not stat.S_ISREG(about.st_mode):  # to read a pipe or a device might never end
             raise ScenarioError("the file cannot be read (it is not a regular file).")
         if about.st_size > MOST_BYTES_OF_SCENARIO:
             raise ScenarioError(
@@ -49,8 +47,8 @@ def check_data_file(path: Path) -> None:
         raise ScenarioError(f"{path}: the file cannot be read (it is not a regular file).")
     if AS_OBJECTS * about.st_size > memory():
         raise ScenarioError(
-            f"{path}: the file has {about.st_size:,} bytes; to read it takes {AS_OBJECTS} times that, and this machine has "
-            f"{memory():,.0f}."
+            f"{path}: the file has {about.st_size:,} bytes; to read it takes {AS_OBJECTS} times as much memory, and this "
+            f"machine has {memory():,.0f} bytes."
         )
 
 

@@ -1,4 +1,4 @@
-"""Scenarios: found by name or file, changed by `--set`, checked against the schema."""
+"""Finds scenarios by name or file, changes them by `--set`, and checks them against the schema."""
 
 import re
 import tomllib
@@ -74,14 +74,14 @@ def load(
     """Loads and checks the scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
     **Arguments:** `source`: the name or the file; `given`: the class that `--system` names, if any; `check`: a further
-    check, called before JAX is imported with all tables, of which those of the system are not checked yet.
+    check of all tables, called before JAX is imported; the tables of the system are not checked yet then.
 
     **Raises:** `ScenarioError` of one line if the scenario does not exist or is wrong.
     """
     name, data = _changed(source, changes, "simulate")
     if "measurements" in data:
         raise ScenarioError(
-            "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
+            "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another kind of scenario, "
             "see `jaxhamel scenarios`."
         )
     data = prepared_for_plan(_without_defaults(data, given))
@@ -112,11 +112,11 @@ def load_identification(
     given: "type[System] | None" = None,
     check: Check = lambda tables: None,
 ) -> Scenario:
-    """Loads and checks a scenario for `jaxhamel identify`, whose tables are others; arguments and errors as for `load`."""
+    """Loads and checks a scenario for `jaxhamel identify`, which has other tables; arguments and errors as for `load`."""
     name, data = _changed(source, changes, "identify")
     if "time" in data and "measurements" not in data:
         raise ScenarioError(
-            "it is a scenario for `jaxhamel simulate`; this command takes another one, with [[measurements]], see "
+            "it is a scenario for `jaxhamel simulate`; this command takes one with [[measurements]], see "
             "`jaxhamel scenarios`."
         )
     _check_others(_identify_schema.OUTLINE, data, check)
@@ -141,7 +141,7 @@ def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, di
     return name, data
 
 
-# the command that a scenario is for, if it has the table
+# The further command that accepts a scenario with this table.
 COMMANDS = {"task": "control", "montecarlo": "montecarlo"}
 
 
@@ -195,7 +195,7 @@ def fitted_file(source: str) -> str:
         if is_file(path):
             return str(path)
     raise ScenarioError(
-        "there is no fitted.toml; give the folder that `jaxhamel identify` wrote to, or that file."
+        "there is no fitted.toml; give the folder to which `jaxhamel identify` wrote, or this file."
     )
 
 
@@ -205,7 +205,7 @@ def _kind_of(data: Mapping[str, Any]) -> object:
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
-    """Applies one `--set`, such as `system.rails.0.radius=0.06`, to the data; missing tables on the way are created."""
+    """Applies one `--set`, such as `system.rails.0.radius=0.06`, to the data; missing tables are created."""
     key, equals, value = change.partition("=")
     parts, change = key.strip().split("."), brief(change, 100, quoted=False)
     if not equals or not all(parts) or UNSEEN.search(key):

@@ -207,7 +207,7 @@ TO_STATE = {
 }
 TASK = Variants(
     by="path",
-    about="the path that the body is to follow (a ball starts from rest at the origin), or the state to reach",
+    about="the path that the body must follow (a ball starts from rest at the origin), or the state that it must reach",
     tables={
         "figure-eight": Table(
             {

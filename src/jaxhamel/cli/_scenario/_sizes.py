@@ -16,8 +16,8 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 
 STEP_SECONDS = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
 NO_LIMIT = 30 * 86_400.0  # longest time [s] of a command without a time limit
-ROW = 1_000  # bytes per output time: its numbers, copies of them, and their text
-BLOCK = 256  # an ensemble simulates at least this many trajectories at once, or all of them
+ROW = 1_000  # bytes for each output time: its numbers, copies of them, and their text
+BLOCK = 256  # an ensemble simulates at least this many trajectories at once, or all if it has fewer
 
 
 def check_simulation_size(tables: Mapping[str, Any]) -> None:
@@ -34,15 +34,15 @@ def check_simulation_size(tables: Mapping[str, Any]) -> None:
 
 
 def check_control_size(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
-    """Checks the numbers of unknowns and steps of `[task]`: one iteration has to fit into memory and the time limit."""
+    """Checks the numbers of unknowns and steps of `[task]`: one iteration must fit into memory and the time limit."""
     check_simulation_size(tables)
     task = tables["task"]
     if task is None:
         return
     if task["path"] in PLANS:
         method = tables["method"]
-        held = method["intervals"] * method["degree"] ** 2 * ROW
-        _check_memory("method.intervals", method["intervals"], held)
+        size = method["intervals"] * method["degree"] ** 2 * ROW
+        _check_memory("method.intervals", method["intervals"], size)
         return
     budget = task["max_seconds"] if max_seconds is None else max_seconds
     pieces, masses = task["coefficients"], max(len(task["rest"]), 1)
@@ -58,8 +58,8 @@ def check_montecarlo_size(tables: Mapping[str, Any], trajectories: int | None = 
     if table is None:
         return
     size = table["trajectories"] if trajectories is None else trajectories
-    held = max(min(size, BLOCK), 1) * table["samples"] * 8 * 12
-    _check_memory("montecarlo.samples", table["samples"], held)
+    in_block = max(min(size, BLOCK), 1) * table["samples"] * 8 * 12
+    _check_memory("montecarlo.samples", table["samples"], in_block)
     _check_memory("trajectories", size, size * 8 * 8)
     steps = float(table["samples"] - 1)
     if not table["rtol"]:
@@ -70,11 +70,11 @@ def check_montecarlo_size(tables: Mapping[str, Any], trajectories: int | None = 
 
 
 def check_identification_size(
-    tables: Mapping[str, Any], made_up: bool, max_seconds: float | None = None
+    tables: Mapping[str, Any], synthetic: bool, max_seconds: float | None = None
 ) -> None:
-    """Checks the numbers of starts and segments in `[fit]`, and with `made_up` data the runs and rates of `[synthetic]`."""
+    """Checks the numbers of starts and segments in `[fit]`, and for `synthetic` data the runs and rates of `[synthetic]`."""
     table, fit = tables["synthetic"], tables["fit"]
-    if made_up:
+    if synthetic:
         rows = table["runs"] * (table["seconds"] * table["rate"])
         _check_memory("synthetic.rate", table["rate"], rows * ROW)
         budget = fit["max_seconds"] if max_seconds is None else max_seconds

@@ -1,4 +1,4 @@
-"""Keys of a scenario for `identify`: its stages, and the priors on each run's own initial state; and those for `predict`."""
+"""The keys of a scenario for `identify` for its stages and for priors on each run's initial state; keys for `predict`."""
 
 from jaxhamel.cli._scenario._validate import Table, Tables
 from jaxhamel.cli._scenario._values import (
@@ -28,17 +28,19 @@ def stages_schema(columns: Accepts) -> Tables:
                 "name": Key(heading(), "name of the stage in tables"),
                 "parameters": Key(
                     texts(),
-                    "paths of the [[parameters]] that it estimates; a body's is its inertia's",
+                    "paths of the [[parameters]] that it estimates; the path of a body is that of its inertia",
                 ),
-                "columns": Key(columns, "it takes the files that have all these columns", []),
-                "without": Key(columns, "and none of these", []),
-                "files": Key(texts(), "and match one of these patterns", ["*"]),
+                "columns": Key(columns, "columns that a file must have to belong to the stage", []),
+                "without": Key(columns, "columns that a file of the stage must not have", []),
+                "files": Key(
+                    texts(), "patterns, one of which a file of the stage must match", ["*"]
+                ),
                 "optional": Key(
                     boolean(), "whether the stage is left out if no file belongs to it", False
                 ),
                 "system": Key(
                     text(),
-                    "kind of system with the same parameters that its runs are of; that of [system] when empty",
+                    "kind of system of its runs, with the same parameters; that of [system] when empty",
                     "",
                 ),
                 "loss": Key(
@@ -61,13 +63,13 @@ PRIORS = Tables(
             "std": Key(POSITIVE, "standard deviation of the prior, SI"),
             "over_runs": Key(
                 boolean(),
-                "whether fits are without this prior, and predictions take mean and standard deviation over the runs "
-                "of the last stage (as given here for one run)",
+                "whether fits leave this prior out, and predictions take its mean and standard deviation from the runs "
+                "of the last stage (from here if there is only one run)",
                 False,
             ),
         }
     ),
-    about="what is known beforehand of an entry of each run's own initial state",
+    about="prior knowledge of an entry of each run's own initial state",
 )
 PREDICTION = Table(
     {

@@ -1,7 +1,7 @@
 """Describes the scenario keys of a system as plain data; `systems.json` has the descriptions of all named systems.
 
-With this file a wrong scenario is refused without importing the classes and JAX, which takes longer than the check. The file
-is generated from the classes by `python -m jaxhamel.cli._scenario._system_description`; a test compares the two.
+With this file a wrong scenario is refused before the classes and JAX are imported, which takes longer than the check. The
+file is generated from the classes by `python -m jaxhamel.cli._scenario._system_description`; a test compares the two.
 """
 
 import json

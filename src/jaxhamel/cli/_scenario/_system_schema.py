@@ -73,7 +73,7 @@ RAILS = Tables(
 
 
 def system_schema(given: "type[System] | None" = None) -> Variants:
-    """The schema of `[system]`: for every named system, or for the class of `--system`, for which `kind` may be omitted."""
+    """The schema of `[system]` for all named systems, or for the class of `--system`, whose `kind` may be omitted."""
     default = None if given is None else kind_of(given)
     found = named_descriptions() if given is None else {kind_of(given): description_of(given)}
     tables = {kind: Table(_entries_of_parameters(about["system"])) for kind, about in found.items()}

@@ -1,9 +1,9 @@
 """Checks a scenario against its schema: first for unknown keys, then for wrong values, then for missing keys.
 
-An unknown kind of a table is an error before the keys of that table.
+An unknown kind of a table is reported before unknown keys of that table.
 
-All messages about the form of a scenario are made here. Those about physical parameters come from `jaxhamel._checks`;
-`named` in `_objects/_system.py` puts the full name of the key into them.
+All messages about the form of a scenario are made here. Messages about physical parameters come from `jaxhamel._checks`;
+`named` in `_objects/_system.py` adds the full name of the key to them.
 """
 
 import difflib
@@ -27,9 +27,9 @@ class ScenarioError(ValueError):
 class Table:
     """The schema of a table: its keys and sub-tables.
 
-    - `required`: a scenario without the table is refused.
-    - `stays_absent`: the value of an absent table is None; otherwise it is a table with the defaults of all keys.
-    - `family`: in docs/scenarios.md, variants of one family have a common table for the keys that they share.
+    - `required`: whether a scenario without the table is refused.
+    - `stays_absent`: whether the value of an absent table is None, not a table with the defaults of all keys.
+    - `family`: the name of a family of variants, for which docs/scenarios.md has one table of the keys that they share.
     """
 
     entries: Mapping[str, "Key | Table | Variants | Tables"]
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Variants:
-    """The schema of a table whose keys depend on the value of its key `by`; `default`: this value if the key is absent."""
+    """The schema of a table whose keys depend on the value of its key `by`; `default`: that value if the key is absent."""
 
     by: str
     tables: Mapping[str, Table]
@@ -72,10 +72,10 @@ SchemaNode = Table | Variants | Tables
 
 
 def read(node: SchemaNode, data: Any, path: str = "") -> Any:
-    """The data, with every value checked and converted and every default filled in.
+    """Checks and converts all values of the data, and adds the defaults of absent keys.
 
-    **Raises:** `ScenarioError` for the first error found: an unknown kind or key anywhere, otherwise a value that is not
-    accepted, otherwise a missing key.
+    **Raises:** `ScenarioError` for the first error: an unknown kind or key anywhere, else a value that is not accepted, else
+    a missing key.
     """
     found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
     if (first := next(found, None)) is not None:
@@ -103,7 +103,7 @@ def keys_of(node: Table | Variants) -> dict[str, Any]:
 
 
 def nearest(name: str, names: Any) -> str:
-    """The text "did you mean …?" if one of the names is similar, otherwise an empty text."""
+    """The text " Did you mean …?" if one of the names is similar, otherwise an empty text."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f" Did you mean `{close[0]}`?" if close else ""
 
@@ -221,8 +221,9 @@ def _with_defaults(node: SchemaNode, data: Any) -> Any:
 
 
 def _all_default(node: Table | Variants) -> bool:
-    """Whether an absent table is read as one with the defaults of its keys: every key has a default, and the table does not
-    stay absent.
+    """Whether an absent table is read as one with the defaults of its keys.
+
+    This is so if every key has a default and the table is not one that stays absent.
     """
     if isinstance(node, Variants):
         return node.default is not None and _all_default(node.tables[node.default])

@@ -62,7 +62,7 @@ def boolean() -> Accepts:
 
 
 def integer(least: int | None = None, most: int = 2**53) -> Accepts:
-    """Accepts a whole number from `least` to `most`, by default 2^53, up to which floats represent all integers."""
+    """Accepts a whole number from `least` to `most`; the default of `most` is 2^53, up to which floats are exact."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -120,7 +120,7 @@ def array(
     positive: bool = False,
     least: float | None = None,
 ) -> Accepts:
-    """Accepts an array of numbers, as nested lists, of one of these shapes; with None a number or lists of any depth."""
+    """Accepts an array of numbers, as nested lists, of one of the shapes; if `shapes` is None, of any depth."""
     kinds = [nested()] if shapes is None else [_of_shape(shape) for shape in shapes]
     words = ", or ".join(kind.words for kind in kinds)
     several = shapes is None or any(shapes)
@@ -173,7 +173,7 @@ def _numbers_in_lists(value: Any) -> Iterator[float]:
 
 
 def nested(depth: int | None = None) -> Accepts:
-    """Accepts numbers in lists nested to the given depth; with None a number or lists of any depth."""
+    """Accepts numbers in lists nested to the given depth; if `depth` is None, a number or lists of any depth."""
 
     def read(value: Any, level: int = 0) -> Any:
         if isinstance(value, list):
