@@ -1,9 +1,10 @@
-r"""Experiment design: the motion of masses or motors whose measurement gives the most information about the parameters.
+r"""Experiment design: finds the motion of masses or motors from which measurements tell most about the parameters.
 
     F(θ) = J_zᵀ J_z − J_zᵀ J_w (J_wᵀ J_w + W)⁻¹ J_wᵀ J_z ,    J = ∂(h/σ)/∂(w, z) along the motion under the curve θ(t)
 
-F is the information about the coordinates z of the parameters, with the initial state w (prior standard deviation W^{−1/2})
-eliminated. One of these criteria is minimised over the free parameters of the curve; P is the number of coordinates:
+F is the Fisher information about the coordinates z of the parameters, after the initial state w (prior standard deviation
+W^{−1/2}) is eliminated; h are the predicted measurements and σ their noise. One of these criteria is minimised over the
+free parameters of the curve; P is the number of coordinates:
 
     D   −log det F / P      the volume of the ellipsoid of confidence
     A   log(tr F⁻¹ / P)     the mean variance
@@ -53,13 +54,13 @@ SOFT = 1e3  # weight of the squared excess over the limit of rate or acceleratio
 
 
 class Experiment:
-    """A planned run: its measurements with their times and accuracies, the parameters to estimate, and its initial state.
+    """A planned run: its measurements with times and noise, the parameters to estimate, and the initial state.
 
     **Arguments:**
 
     - `system`: the system, with the expected values of the parameters.
     - `parameters`, `measurements`: as for `identify.Problem`; each measurement needs its `noise`.
-    - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], by default the distance of the times.
+    - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], by default one step between two times.
     - `q0`, `u0`: the initial state.
     - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state, or one number for all;
       a large number stands for an unknown state.
@@ -105,9 +106,9 @@ class Experiment:
         )
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
-        """The Fisher information F about the coordinates z, if the masses (or motors) move along the curve."""
+        """The Fisher information F about the coordinates z from a run in which the masses (or motors) follow the curve."""
         check_methods(self.model.system, self.ts[0], *self.start, curve)
-        # an array of step numbers needs no new compilation for finer steps; reverse mode needs a Python number
+        # With an array of step numbers finer steps do not recompile; reverse mode needs a Python number.
         data = jnp.full(self.ts.shape[0] - 1, self.steps)
         steps = self.steps if _checks.any_tracer(curve) else data
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
@@ -115,7 +116,7 @@ class Experiment:
     def errors(self, curve: Any) -> dict[str, float]:
         """The standard errors of an estimate from this experiment, by the names of the quantities, in their own units.
 
-        The error of a frozen quantity is 0; that of a quantity which the experiment does not determine is infinite.
+        The error of a frozen quantity is 0, that of a quantity that the experiment does not determine is infinite.
         """
         _checks.check_outside("curve", curve)
         F, model = self.information(curve), self.model
@@ -168,8 +169,7 @@ def design(
     tolerance: float = 1e-3,
     progress: Callable[[int, float], None] | None = None,
 ) -> Design:
-    """Finds a control curve near the given one whose experiment gives the most information: BFGS with gradients of the
-    simulation.
+    """Finds the control curve near the given one whose experiment gives most information, by BFGS.
 
     **Arguments:**
 
@@ -177,9 +177,9 @@ def design(
     - `curve`: the initial control, t ↦ `(n,)`, whose leaves are optimised; `jaxhamel.control.Limited(…)` keeps it within the
       rails.
     - `criterion`: `"D"`, `"A"` or `"E"`.
-    - `max_steps`: limit on the steps; `tolerance`: the search has converged when a step changes criterion and curve by
-      less than this fraction.
-    - `progress`: called with the step number and the criterion.
+    - `max_steps`: the largest number of steps; `tolerance`: the search has converged when a step changes criterion and curve
+      by less than this fraction.
+    - `progress`: a function of (step number, value of the criterion), called after each step.
 
     **Returns:** a `Design` with the best curve found, even if the search did not converge or was ended by Ctrl-C.
 
@@ -199,9 +199,8 @@ def design(
     check_informative(np.asarray(first))
     cost, arrays = _cost(experiment, criterion, rebuild)
     search = BFGSSearch(cost, p, arrays, max_steps, tolerance)
-    converged = search.run(None if progress is None else lambda told: told[0] and progress(*told))[
-        0
-    ]
+    reported = None if progress is None else lambda at: at[0] and progress(*at)
+    converged = search.run(reported)[0]
     found = rebuild(search.p)
     last = experiment.information(found)
     return Design(
@@ -220,7 +219,7 @@ def design(
 def _cost(
     experiment: Experiment, criterion: str, rebuild: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The cost as a function (p, arrays) of the curve's free parameters and the experiment's arrays; and these arrays."""
+    """(the cost as a function of the curve's free parameters p and the experiment's arrays, these arrays)."""
 
     def cost(p, arrays):
         model, start, ts, state_error = arrays
@@ -242,15 +241,13 @@ def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Ar
     z = model.coordinates()
     n = tangent_size(model.system)
 
-    def shown(increments):
-        moved = z + increments[n:]
-        motion = states(
-            model, moved, curve, retract(model.system, start, increments[:n]), ts, steps
-        )
-        values = predicted(model, model.system_at(moved), curve, motion, ts)
+    def measured(increments):
+        at = z + increments[n:]
+        motion = states(model, at, curve, retract(model.system, start, increments[:n]), ts, steps)
+        values = predicted(model, model.system_at(at), curve, motion, ts)
         return values, values
 
-    slopes, values = jax.jacfwd(shown, has_aux=True)(jnp.zeros(n + z.shape[0], z.dtype))
+    slopes, values = jax.jacfwd(measured, has_aux=True)(jnp.zeros(n + z.shape[0], z.dtype))
     J = jnp.concatenate(list(map(_in_noise, model.measurements, values, slopes)))
     F = J.T @ J
     inner = F[:n, :n] + jnp.eye(n, dtype=F.dtype) / state_error**2
@@ -260,13 +257,14 @@ def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Ar
 def _in_noise(measurement: AbstractMeasurement, values, slopes) -> Float[Array, "m D"]:
     """The derivatives ∂(error/σ) of one measurement, from its values `(T, d)` and their derivatives `(T, d, D)`."""
     none = jnp.zeros(measurement.error_size, values.dtype)
-    of_error = jax.jacfwd(lambda at, moved: measurement.error(at, moved, none), 1)
+    of_error = jax.jacfwd(lambda at, value: measurement.error(at, value, none), 1)
     J = jax.vmap(of_error)(values, values) @ slopes
     noise = jnp.broadcast_to(jnp.asarray(measurement.noise, J.dtype), J.shape[1:2])
     return (J / noise[None, :, None]).reshape(-1, J.shape[-1])
 
 
 def _criterion(name: str, F: Float[Array, "P P"]) -> Scalar:
+    """The value of the criterion D, A or E."""
     P = F.shape[0]
     if name == "D":
         return -jnp.linalg.slogdet(F)[1] / P

@@ -16,9 +16,7 @@ from jaxhamel.systems._checks import check_inertia
 
 
 def check_realisable(name: str, value) -> None:
-    """Checks that a body with positive mass throughout a volume has this inertia: each moment is less than the sum of the
-    other two.
-    """
+    """Checks that an inertia is that of a body with volume: each principal moment is less than the sum of the other two."""
     check_inertia(name, value)
     array = concrete(value)
     if array is None:
@@ -26,20 +24,20 @@ def check_realisable(name: str, value) -> None:
     moments = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
     if moments[0] + moments[1] - moments[2] <= 1e-9 * moments[2]:
         raise ValueError(
-            f"`{name}` has the principal moments {inline(moments)}, of a flat body: the largest is the sum of the "
-            "others, where the logarithm of its thickness is infinite. Start with a body of some thickness: "
-            "make the largest moment a percent smaller."
+            f"`{name}` has the principal moments {inline(moments)}, those of a flat body: the largest is the sum of the "
+            "others, so that the logarithm of the thickness is infinite. Start with a body of some thickness: make the "
+            "largest moment a percent smaller."
         )
 
 
 def check_prior(
-    mean, std, relative: bool, exact: str = "Take `frozen` for what is known exactly."
+    mean, std, relative: bool, exact: str = "For a value that is known exactly use `frozen`."
 ) -> None:
     """Checks that the prior has a finite mean and a positive width; a relative one needs a positive mean."""
     check_finite("mean", mean)
     if not np.all(np.asarray(std) > 0):
         raise ValueError(
-            f"`std` is {inline(std)}; it must be positive, the standard deviation of what is known. {exact}"
+            f"`std` is {inline(std)}; it must be a positive standard deviation. {exact}"
         )
     if relative:
         check_positive("mean", mean, "A relative prior is one of log x.")
@@ -66,8 +64,8 @@ def check_path(system, path) -> None:
         return
     if kind is not None or isinstance(place, int | float):
         raise ValueError(
-            f"`{path}` of {type(system).__name__} is {type_of(place)}{'' if kind is None else f' and dtype {kind}'}; what "
-            f"is sought must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
+            f"`{path}` of {type(system).__name__} is {type_of(place)}{'' if kind is None else f' and dtype {kind}'}; a "
+            f"parameter must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
         )
     raise ValueError(
         f"`{path}` is no parameter of {type(system).__name__}; it has {', '.join(_paths(system))}. "
@@ -80,7 +78,7 @@ def _paths(system) -> list[str]:
 
 
 def check_unit(path: str, unit) -> None:
-    """Checks that a unit is text: numbers in its place were meant for arguments that follow it."""
+    """Checks that a unit is text, since numbers in its place are meant for later arguments."""
     if not isinstance(unit, str):
         raise TypeError(
             f"`unit` of `{path}` is {described(unit)}; it must be text, such as 'kg'. Give all other arguments by name, "

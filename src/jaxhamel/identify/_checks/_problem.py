@@ -1,4 +1,4 @@
-"""Checks of identification: the system, shown and planned runs, guesses, stages, criteria."""
+"""Checks of identification: systems, predicted measurements, planned experiments, guesses, stages, criteria."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ def check_identified(system) -> None:
         values = concrete(leaf)
         if values is not None and values.dtype.kind in "fV" and np.any(np.isnan(values)):
             raise ValueError(
-                f"`system.{path_of(keys)}` is {inline(values)}; a NaN there would be one in all of the motion."
+                f"`system.{path_of(keys)}` is {inline(values)}; a NaN there would make the whole motion NaN."
             )
 
 
@@ -52,7 +52,7 @@ def check_shown(system, measurements, run) -> None:
         if shape != (m.size,):
             raise ValueError(
                 f"measurement {m.name!r} gives an array of shape {shape} and has {counted(m.size, 'column')}, "
-                f"{', '.join(m.columns)}. Give `columns=` one name for each component, and look whether "
+                f"{', '.join(m.columns)}. Give `columns=` one name for each component, and check whether "
                 f"{type(m).__name__} fits the configuration of {type(system).__name__}."
             )
 
@@ -79,7 +79,7 @@ def check_guess(run, space, k: int) -> None:
 
 
 def check_spread(quantity, values: np.ndarray) -> np.ndarray:
-    """Checks that a quantity has a spread over the runs; returns its standard deviation."""
+    """Checks that a quantity differs between the runs; returns its standard deviation."""
     advice = "Give identify.StatePrior(quantity, mean, std) with what you know."
     if quantity.error_size != quantity.size:
         raise ValueError(f"`quantity` {quantity.name!r} is a rotation, which has no mean. {advice}")
@@ -95,7 +95,9 @@ def check_spread(quantity, values: np.ndarray) -> np.ndarray:
 
 def check_stages(stages) -> None:
     """Checks that the stages are a dictionary of functions by name, with at least one entry."""
-    advice = "give functions that make an identify.Problem of a system, by the name of the stage."
+    advice = (
+        "give a dictionary with a function system -> identify.Problem for the name of each stage."
+    )
     if not isinstance(stages, Mapping):
         raise TypeError(f"`stages` is {type_of(stages)}; {advice}")
     if not stages:
@@ -155,7 +157,7 @@ def check_informative(information) -> None:
     values = np.linalg.eigvalsh(information)
     if not np.all(np.isfinite(values)) or values[0] <= 1e-13 * max(values[-1], 1.0):
         raise ValueError(
-            "the experiment to start from does not determine all parameters: the eigenvalues of its information go "
-            f"from {values[0]:.3g} to {values[-1]:.3g}. Start from a curve that moves everything, freeze what no motion can "
-            "tell, or measure more."
+            "the initial experiment does not determine all parameters: the eigenvalues of its information go from "
+            f"{values[0]:.3g} to {values[-1]:.3g}. Start from a curve that moves everything, freeze parameters that no "
+            "motion can show, or measure more."
         )

@@ -40,8 +40,8 @@ def check_noise(measurement) -> None:
             )
     if offset is not None and not (np.shape(offset) == () and offset > 0):
         raise ValueError(
-            f"`offset of {name}` is {offset}; it must be one positive number, the standard deviation of the offset "
-            "beforehand (jnp.inf: nothing is known), or None: the sensor has none."
+            f"`offset of {name}` is {offset}; it must be one positive number, the prior standard deviation of the offset "
+            "(jnp.inf: no prior), or None for a sensor without offset."
         )
 
 
@@ -86,7 +86,7 @@ def check_values(values, name: str) -> None:
 
 
 def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
-    """Checks a run: its times increase, each time has a row of values (NaN where missing), and one value is measured."""
+    """Checks a run: its times increase, each time has a row of values (NaN if missing), and at least one is measured."""
     try:
         check_times(ts)
     except ValueError as error:

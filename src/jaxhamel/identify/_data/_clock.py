@@ -6,7 +6,7 @@ from jaxtyping import Float
 
 from jaxhamel._checks import check_outside, check_real, check_times
 
-# times have no steady clock if the median deviation of their stamps from it exceeds this [periods]
+# Stamps do not belong to a steady clock if their median deviation from it is above this [periods].
 UNSTEADY = 0.25
 ENOUGH = 10  # the least number of stamps for which a clock is fitted
 SMALL = 5e-4  # deviations below this have equal weights in the reweighted least squares [periods]
@@ -17,9 +17,9 @@ def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
 
         t_i = a + T n_i ,   min Σ |ts_i − a − T n_i|   over a, T
 
-    n_i counts the samples; where all later stamps are late by at least a whole period, samples are missing, and n_i skips
-    them. The fit minimises absolute deviations, by reweighted least squares: a stamp that is 30 ms late has no more
-    influence than one that is 1 ms late.
+    n_i counts the samples. If all stamps after some time are late by at least a whole period, samples are missing there, and
+    n_i skips them. The fit minimises absolute deviations, by reweighted least squares: a stamp that is 30 ms late has no
+    more influence than one that is 1 ms late.
 
     **Arguments:** `ts`: stamps [s], increasing.
 
@@ -50,10 +50,10 @@ def _fitted_line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
 
 
 def _period(ts: np.ndarray) -> float:
-    """The period T of the sensor.
+    """A first estimate of the sensor's period T, by which the samples are counted.
 
-    For many samples: the median difference of stamps an eighth of the run apart, on which delays have little effect. For
-    fewer than 80: the slope of the fitted line.
+    From 80 samples on it is the median difference between stamps an eighth of the run apart, on which delays have little
+    effect, divided by their number; for fewer samples it is the slope of the fitted line.
     """
     if len(ts) < 80:
         return float(np.mean(np.diff(_fitted_line(np.arange(len(ts), dtype=float), ts))))

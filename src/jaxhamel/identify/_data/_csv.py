@@ -1,4 +1,4 @@
-"""Reads runs from CSV files in SI units; implausible data are refused with file, line and column."""
+"""Reads runs from CSV files, in SI units, and refuses implausible data with a message that names file, line and column."""
 
 import csv
 import math
@@ -39,7 +39,7 @@ TO_SI = {
     "N m": 1.0,
     "": 1.0,
 }
-# outside of this range of the median time step [s] the unit of time must be wrong
+# The unit of time must be wrong if the median time step [s] is outside this range.
 LONGEST, SHORTEST = 60.0, 1e-6
 
 
@@ -58,7 +58,7 @@ def read_csv(
     from_zero: bool = False,
     name: str | None = None,
 ) -> Run:
-    """A `Run` from a CSV file with a header.
+    """Reads a `Run` from a CSV file with a header.
 
     **Arguments:**
 
@@ -173,7 +173,7 @@ def _cut(text: str, longest: int = 60) -> str:
 
 
 def _few(names: Sequence[str], most: int = 30) -> str:
-    """The names as text for a message; of more than `most` names the first ones and the total number."""
+    """The names as text for a message; of more than `most` names only the first ones, and the total number."""
     more = f", ... ({len(names):,} in all)" if len(names) > most else ""
     return ", ".join(map(_cut, names[:most])) + more
 
@@ -209,7 +209,7 @@ def _check_spacing(path, column, ts, unit) -> None:
     middle = float(np.median(np.diff(ts)))
     if not SHORTEST <= middle <= LONGEST:
         raise DataError(
-            f"{path}, line 2, column `{column}`: read in {unit}, the times are {middle:.3g} s apart; that cannot be "
+            f"{path}, line 2, column `{column}`: read in {unit}, the times are {middle:.3g} s apart, which cannot be "
             f'right. Give the unit of the column, such as "{_likely(middle, unit)}".'
         )
 

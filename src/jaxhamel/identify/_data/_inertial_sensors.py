@@ -22,9 +22,9 @@ from jaxhamel.mechanics._kinematics import velocity_of
 
 
 class AngularRate(AbstractMeasurement):
-    """A gyroscope: the angular velocity of the body in body axes [rad/s], which are the entries `axes` of the velocity v.
+    """A gyroscope, which measures the angular velocity of the body in body axes [rad/s]: the entries `axes` of v.
 
-    Give as many `columns` as `axes`; `name`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    Give as many `columns` as `axes`; `name`, `unit`, `noise`, `offset`, `limit` are as for all measurements.
     """
 
     axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1, 2))
@@ -44,15 +44,15 @@ class AngularRate(AbstractMeasurement):
 
 
 class Accelerometer(AbstractMeasurement):
-    r"""An accelerometer at a point of the body: specific force in body axes, gravity included [m/s²]:
+    r"""An accelerometer at a point of the body, which measures the specific force in body axes [m/s²]:
 
         f = Rᵀ (p̈ + g e_3) ,   p = x + R s .
 
-    At rest it measures g upwards. p̈ is differentiated along the motion, with the acceleration of the equations of motion.
+    At rest it measures g upwards. p̈ follows from the accelerations of the equations of motion.
 
-    **Arguments:** `point`: s, body frame [m], which can be an unknown parameter; `gravity`: g, by default the system's own;
-    `part`: indices of orientation and position in a product space, the position None if the body's origin is at rest;
-    `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    **Arguments:** `point`: s, in the body frame [m], which can be an unknown parameter; `gravity`: g, by default the
+    system's own; `part`: the indices of orientation and position in a product space, the second None if the body's origin is
+    at rest; `name`, `columns`, `unit`, `noise`, `offset`, `limit`: as for all measurements.
     """
 
     point: Vector3 = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, 0.0))
@@ -92,8 +92,8 @@ class Accelerometer(AbstractMeasurement):
         """The predicted value for a motion with the rates (q̇, u̇)."""
         t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
         # v̇ and q̈ along the motion, each by one directional derivative
-        moved = under(system, control)
-        v, v_dot = jax.jvp(lambda *x: velocity_of(moved, *x), (t, q, u), (one, q_dot, u_dot))
+        driven = under(system, control)
+        v, v_dot = jax.jvp(lambda *x: velocity_of(driven, *x), (t, q, u), (one, q_dot, u_dot))
         second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]
         omega, s = v[:3], self.point.astype(u.dtype)
         turning = jnp.cross(v_dot[:3], s) + jnp.cross(omega, jnp.cross(omega, s))

@@ -1,4 +1,4 @@
-"""Measurements: functions of the state, each with its noise, an unknown offset, and the definition of its error.
+"""Measurements: functions of the state, each with its noise, its unknown offset, and the definition of its error.
 
 A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; `Measured` makes one from any function of the state.
 """
@@ -25,8 +25,8 @@ Value = Float[Array, " d"]
 class AbstractMeasurement(eqx.Module):
     """A measured quantity.
 
-    - `name`: the key of its values in runs. `columns`: its columns in CSV files. `unit`: SI.
-    - `noise`: standard deviation, one number or one for each component; None: the fit estimates it.
+    - `name`: the key of its values in runs; `columns`: its columns in CSV files; `unit`: its SI unit.
+    - `noise`: the standard deviation of its noise, one number or one for each component; None: the fit estimates it.
     - `offset`: None for a sensor without offset; otherwise the prior standard deviation of a constant offset, different
       for each run (`jnp.inf`: no prior).
     - `limit`: the largest plausible value; a larger one in a file is refused as a wrong unit.
@@ -54,11 +54,10 @@ class AbstractMeasurement(eqx.Module):
         rates: Any,
         control: Control,
     ) -> Value:
-        """The predicted value at a point of a motion with the rates (q̇, u̇), or None for unknown `rates`; by default it does
-        not depend on them.
+        """The predicted value at a point of a motion, `rates` being (q̇, u̇) there, or None if they are not known.
 
-        A measurement that needs accelerations should use these rates: evaluating the equations of motion again would
-        double the time and the size of the program.
+        By default it does not depend on the rates. A measurement that needs accelerations should use them: to evaluate the
+        equations of motion again would double the time and the size of the program.
         """
         return self(system, t, q, u, control)
 
@@ -68,7 +67,7 @@ class AbstractMeasurement(eqx.Module):
         return False
 
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
-        """The model's error, value + offset − measured: `value` is its prediction, `offset` the offset of the sensor."""
+        """The residual value + offset − measured; `value`: the model's prediction, `offset`: the offset of the sensor."""
         return value + offset - measured
 
     @property
@@ -83,7 +82,7 @@ class AbstractMeasurement(eqx.Module):
 
     @property
     def missing(self) -> tuple[float, ...]:
-        """A placeholder for a missing value, for which the error is finite."""
+        """Numbers that stand for a missing value, `(d,)`, for which the error is finite."""
         return (0.0,) * self.size
 
     def guess(
@@ -153,9 +152,9 @@ class Coordinate(AbstractMeasurement):
 
 
 class Position(AbstractMeasurement):
-    """The position of the body's origin, of an SE3 or SE2 configuration or of the vector factor `part` of a product [m].
+    """The position of the body's origin [m]: that of an SE3 or SE2 configuration, or the factor `part` of a product space.
 
-    Give as many `columns` as there are coordinates; `name`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    Give as many `columns` as there are coordinates; `name`, `unit`, `noise`, `offset`, `limit` are as for all measurements.
     """
 
     part: int | None = eqx.field(static=True, default=1)
@@ -248,7 +247,7 @@ def position_of(q: Configuration, part: int | None, name: str) -> Array:
 
 
 def without_noise(measurement: AbstractMeasurement) -> AbstractMeasurement:
-    """The measurement with its noise set to None: compiled programs take the noise as an argument and are so reused."""
+    """The measurement with its noise set to None: a compiled program gets the noise as an argument, and serves for any."""
     return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
 
 

@@ -20,7 +20,7 @@ class Run:
     **Arguments:**
 
     - `ts`: increasing times [s], `(T,)`.
-    - `values`: by name of the measurement, `(T, d)` in SI units (`(T,)` for d = 1); NaN for a missing value.
+    - `values`: the values of each measurement by its name, `(T, d)` in SI units (`(T,)` for d = 1); NaN if missing.
     - `control`: the control during the run, a callable pytree of t, or a constant.
     - `name`: for messages and tables.
     - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.

@@ -22,8 +22,9 @@ class Segments(eqx.Module):
     """N segments of runs whose controls have the same pytree structure.
 
     - `ts`: times of the measurements, `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
-    - `values`: the measured values, `(N, K+1, d)` for each measurement. `there`: 1 for a measured value, 0 for a missing
-      one, `(N, K+1, r)` over the errors of all measurements. `weight`: factor of the residuals at each time, `(N, K+1)`.
+    - `values`: the measured values, `(N, K+1, d)` for each measurement; `there`: 1 for a measured value, 0 for a missing
+      one, `(N, K+1, r)`, with the error components of all measurements one after the other; `weight`: the factor of the
+      residuals at each time, `(N, K+1)`.
     - `run`: index of the segment's run, `(N,)`; `first`, `last`: whether the segment is the first or last of its run.
     - `control`: the runs' controls, each array with a leading axis of N; `row`: index of the node's time in its run.
     """
@@ -51,7 +52,7 @@ def segments_of(
     count: Sequence[int],
     dt: float | None,
 ) -> tuple[Segments, ...]:
-    """Cuts each run into `count` segments; runs whose controls have the same structure form one group."""
+    """Cuts run i into `count[i]` segments; runs whose controls have the same pytree structure form one group."""
     groups: dict[Any, list[int]] = {}
     for i, run in enumerate(runs):
         groups.setdefault(_structure(run.control), []).append(i)
@@ -142,6 +143,7 @@ def _steps_in_intervals(ts: np.ndarray, dt: float | None) -> np.ndarray:
 
 
 def _padded(length: int, ts, values, there, weight):
+    """A segment with `length` times: the last one is repeated, without measurements."""
     more = length - len(ts)
 
     def repeat(x):
@@ -153,7 +155,7 @@ def _padded(length: int, ts, values, there, weight):
 
 
 def shortened(group: Segments, share: float) -> Segments:
-    """The segments with only the measurements in the first part `share` of each; at least those at its first three times."""
+    """The segments with only the measurements in the first part `share` of each; those at its first three times stay."""
     ts = np.asarray(group.ts)
     early = ts <= ts[:, :1] + share * (ts[:, -1:] - ts[:, :1]) + 1e-12
     early[:, :3] = True
