@@ -243,7 +243,7 @@ def test_a_problem_is_one_of_its_own_kind_of_system():
     disk = PreparedRun.of(load("disk-to-point"))
     wrong = disk.but(disk.system, disk.q0, disk.u0, None)
     object.__setattr__(wrong, "scenario", type(disk.scenario)("mine", {**tables}))
-    with pytest.raises(ScenarioError, match=r'is a ActuatedDisk; the task "sleigh-park" is one of'):
+    with pytest.raises(ScenarioError, match=r'is a ActuatedDisk; the task "sleigh-park" is for a'):
         build_plan(wrong)
 
 

@@ -83,7 +83,7 @@ def test_units_become_si_and_times_may_start_at_zero(file):
         (
             "t,angle\n0,1\n20000000,1\n40000000,1\n",
             {},
-            'read in s, the times are 2e+07 s apart; that cannot be right. Give the unit of the column, such as "ns".',
+            'read in s, the times are 2e+07 s apart, which cannot be right. Give the unit of the column, such as "ns".',
         ),
         (
             "t,angle\n0,1\n0.1,90\n",

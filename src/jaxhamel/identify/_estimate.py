@@ -80,11 +80,10 @@ class Estimate(NamedTuple):
         ]
         head = "converged" if self.converged else "NOT converged"
         top = f"Estimate of {type(self.system).__name__}: {head}, {self.status}"
-        left = [f"  {k:<{width}} {v:>12.4g}  RMS residual" for k, v in self.rms.items()]
-        said = [f"  {sentence}" for sentence in self.remarks]
-        return "\n".join(
-            [top, f"  {'':<{width}} {'estimate':>12}  {'standard error':>16}", *rows, *left, *said]
-        )
+        titles = f"  {'':<{width}} {'estimate':>12}  {'standard error':>16}"
+        residuals = [f"  {k:<{width}} {v:>12.4g}  RMS residual" for k, v in self.rms.items()]
+        remarks = [f"  {sentence}" for sentence in self.remarks]
+        return "\n".join([top, titles, *rows, *residuals, *remarks])
 
     @property
     def remarks(self) -> list[str]:
@@ -108,7 +107,8 @@ class Estimate(NamedTuple):
         ]
 
     def to_csv(self, path: str | Path | IO[str]) -> None:
-        """Writes `rows` with a header to a path or an open file, with 17 digits; `inf` for a quantity not determined.
+        """Writes `rows` with a header to a path or an open file, with 17 digits; a quantity that the data do not determine
+        has the standard error `inf`.
 
         Text that begins with `=`, `+`, `-` or `@` gets an apostrophe, since spreadsheets would take it for a formula.
         """
@@ -137,7 +137,7 @@ class Estimate(NamedTuple):
 def write_rows(
     path: str | Path | IO[str], rows: list[dict[str, Any]], more: tuple[str, ...] = ()
 ) -> None:
-    """Writes the rows of a table of estimates, with `more` columns of text at its end."""
+    """Writes the rows of a table of estimates; `more` names further columns of text at its end."""
     if isinstance(path, str | Path):
         with open(path, "w", newline="", encoding="utf-8") as file:
             return write_rows(file, rows, more)
@@ -168,13 +168,13 @@ def error_names(measurements) -> list[str]:
     """A name for each component of the error: that of its column, or `orientation.x` for a rotation vector."""
     names = []
     for m in measurements:
-        same = m.error_size == len(m.columns)
-        names += m.columns if same else [f"{m.name}.{axis}" for axis in "xyz"[: m.error_size]]
+        one_by_one = m.error_size == len(m.columns)
+        names += m.columns if one_by_one else [f"{m.name}.{axis}" for axis in "xyz"[: m.error_size]]
     return names
 
 
 def estimate_of(search: Any, ending: Verdict) -> Estimate:
-    """The `Estimate` at the end of a fit: with standard errors, flat directions and residuals at its last point."""
+    """The `Estimate` at the end of a fit, with the standard errors, flat directions and residuals at its last point."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
     tau = correlation_time(residual_series(problem.groups, parts))
@@ -213,7 +213,7 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
 
 
 def _course_of(search: Any, ending: Verdict) -> dict[str, Any]:
-    """The fields that describe the course of the search."""
+    """The fields of an `Estimate` that describe the course of the search."""
     return {
         "noise": search.noise,
         "history": search.history,
@@ -225,14 +225,16 @@ def _course_of(search: Any, ending: Verdict) -> dict[str, Any]:
 
 
 def _standard_errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
-    """Standard errors: zero if frozen, infinite if the data do not determine the quantity."""
+    """The square roots of the diagonal of the covariance `spread`; zero for a frozen quantity, infinite for one that the
+    data do not determine (`loose`).
+    """
     known = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     return np.where(frozen, 0.0, np.where(loose, np.inf, known))
 
 
 @compiled
 def quantities(model, z: Array):
-    """The quantities at z `(r,)`, their derivatives by z `(r, P)`, and the changes of them that count as 100 % `(r,)`."""
+    """The quantities at z `(r,)`, their derivatives by z `(r, P)`, and the change of each that counts as 100 % `(r,)`."""
     sizes = [p.sizes(model.system_at(z)) for p in model.parameters]
     sizes = jnp.concatenate([*sizes, jnp.zeros(0, z.dtype)])
     none = jnp.zeros((sizes.shape[0], 0), z.dtype)
@@ -241,9 +243,10 @@ def quantities(model, z: Array):
 
 
 def _efficiency(loss, plain, there) -> float:
-    """The factor E ψ² E s′² / (E ψ′)² between the variance of an M-estimate and F⁻¹, with means over all residuals r.
+    """The factor E ψ² E s′² / (E ψ′)² by which F⁻¹ is multiplied to give the variance of an M-estimate.
 
-    The variance is that of Huber 1964, eq. (16). F has the slope s′ of the transformed residual s(r) (`AbstractLoss`).
+    E is the mean over all residuals r. The variance is that of Huber 1964, eq. (16). F contains the slope s′ of the
+    transformed residual s(r), see `AbstractLoss`.
     """
     r = jnp.asarray(plain[there > 0])
     psi, slope = loss.psi(r), loss.slope(r)
@@ -252,13 +255,14 @@ def _efficiency(loss, plain, there) -> float:
 
 
 def _correlation(spread: np.ndarray) -> np.ndarray:
+    """The correlation matrix of a covariance `spread`; a quantity without variance is correlated with itself only."""
     width = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     outer = width[:, None] * width[None, :]
     return np.where(outer > 0, spread / np.where(outer > 0, outer, 1.0), np.eye(len(width)))
 
 
 def _rms_and_counts(problem, noise, plain, there):
-    """The root mean square of each error in its own unit, and the number of its residuals, both by its name."""
+    """Two dictionaries by the names of the errors: the root mean square in the error's unit, and the number of residuals."""
     counts, weights = np.sum(there > 0, axis=0), there.sum(axis=0)
     squares = np.sum(there * np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)
     rms = np.sqrt(squares / np.where(weights > 0, weights, 1.0))
@@ -269,14 +273,15 @@ def _rms_and_counts(problem, noise, plain, there):
 
 
 def _at_bounds(problem, values) -> list[str]:
-    said, start = [], 0
+    sentences, start = [], 0
     for parameter in problem.parameters:
         names = parameter.names()
         part = values[start : start + len(names)]
         for name, value, side in zip(names, part, parameter.bound(part), strict=True):
             if side:
-                said.append(
-                    f"{name} is at its {side} bound, {value:.4g}: the data ask for more room, or do not determine it."
+                sentences.append(
+                    f"{name} is at its {side} bound, {value:.4g}: the data do not determine it, or its best value lies "
+                    "beyond the bound."
                 )
         start += len(names)
-    return said
+    return sentences

@@ -71,13 +71,13 @@ def fit_many(
     **Arguments:** `problem`, `solver` and `options` (except `start`) as for `fit`; `at_once`: number of threads, default one
     for each core. All threads call `progress`. Ctrl-C stops all fits at their best points so far.
 
-    **Returns:** the best `Estimate`; its `others` holds the final cost from each start.
+    **Returns:** the `Estimate` of least cost; its `others` has the final cost of the fit from each start, `(S,)`.
 
-    **Raises:** as `fit`.
+    **Raises:** the errors of `fit`, and `ValueError` for `starts` of another shape.
     """
     _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
     _checks.check_starts(
-        starts, problem.model.coordinates().shape[0], "A row of coordinates a start."
+        starts, problem.model.coordinates().shape[0], "Give one row of coordinates for each start."
     )
     _checks.check_count("at_once", os.cpu_count() if at_once is None else at_once)
     double, stop = jax.config.read("jax_enable_x64"), threading.Event()
@@ -103,9 +103,12 @@ def fit_many(
 def perturbed_starts(
     problem: Problem, key: Array, count: int, scale: float = 0.3
 ) -> Float[Array, "S P"]:
-    """The problem's own coordinates, and `count` − 1 copies with normal noise of size `scale` (0.3: 30 %, if positive).
+    """Starts for `fit_many`: the coordinates of the problem's system, and `count` − 1 copies of them with normal noise.
 
-    **Arguments:** `key`: a JAX random key. **Returns:** starts for `fit_many`. **Raises:** `ValueError` for a count below 1.
+    **Arguments:** `key`: a JAX random key; `scale`: standard deviation of the noise. A parameter of the kind `Positive`
+    changes by about 30 % with the default 0.3.
+
+    **Returns:** the coordinates, one row for each start. **Raises:** `ValueError` for a count below 1.
     """
     _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
     _checks.check_random_key("key", key)

@@ -18,8 +18,9 @@ LEAST_SHARE = 0.05  # a quantity belongs to a direction if its change is at leas
 class Flat(NamedTuple):
     """A direction that the data do not determine.
 
-    - `words`: a sentence about it; `change`: the relative change of each quantity along it; `width`: the standard deviation
-      1/√λ along it.
+    - `words`: a sentence that describes it.
+    - `change`: the change of each quantity along it, relative to the change that counts as 100 %.
+    - `width`: the standard deviation 1/√λ along it.
     """
 
     words: str
@@ -30,11 +31,14 @@ class Flat(NamedTuple):
 def flat_directions(F, jacobian, values, sizes, names):
     """Divides the space of parameters into directions that the data determine and flat directions.
 
-    **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: the change of each quantity
-    that counts as 100 %.
+    **Arguments:**
 
-    **Returns:** the covariance in the determined directions, the list of flat directions, and for each quantity whether a
-    flat direction changes it.
+    - `F`: Fisher information of the coordinates z, `(P, P)`.
+    - `jacobian`: derivatives of the r quantities by z, `(r, P)`.
+    - `values`, `sizes`, `names`: of each quantity its value, the change that counts as 100 %, and its name.
+
+    **Returns:** the covariance of z in the determined directions `(P, P)`, the list of flat directions, and for each
+    quantity whether a flat direction changes it `(r,)`.
     """
     if F.shape[0] == 0:
         return np.zeros((0, 0)), [], np.zeros(len(values), bool)
@@ -47,24 +51,25 @@ def flat_directions(F, jacobian, values, sizes, names):
     covariance = kept @ np.diag(1 / eigenvalues[~loose]) @ kept.T
     relative = jacobian / np.where(sizes > 0, sizes, 1.0)[:, None]
     changes = relative @ _simple(vectors[:, loose], relative)
-    moved = np.zeros(len(values), bool)
-    if changes.shape[1]:
-        largest = np.max(np.abs(changes))
-        moved = np.max(np.abs(changes), axis=1) > 1e-3 * largest if largest > 0 else moved
+    undetermined = np.zeros(len(values), bool)
+    if changes.shape[1] and (largest := np.max(np.abs(changes))) > 0:
+        undetermined = np.max(np.abs(changes), axis=1) > 1e-3 * largest
     widths = 1 / np.sqrt(np.maximum(eigenvalues[loose], np.finfo(float).tiny))
     own = np.where(np.abs(values) > 1e-6 * sizes, sizes / np.where(values == 0, 1.0, values), 0.0)
     flat = [
         Flat(in_words(change, change * own, names), change, float(width))
         for change, width in zip(changes.T, widths, strict=True)
     ]
-    return covariance, flat, moved
+    return covariance, flat, undetermined
 
 
 def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
-    """A basis of the same space in which each direction moves as few quantities as possible.
+    """A basis of the space of flat directions in which each direction changes few quantities.
 
-    The matrix of the changes of the quantities along the directions is reduced by Gaussian elimination, largest pivot
-    first.
+    Gaussian elimination with full pivoting reduces the matrix of the changes of the quantities along the directions.
+
+    **Arguments:** `flat`: the directions as columns, `(P, c)`; `relative`: derivatives of the quantities by z, each divided
+    by the change that counts as 100 %, `(r, P)`. **Returns:** c unit vectors as columns, `(P, c)`.
     """
     basis = flat.copy()
     count = basis.shape[1]
@@ -75,10 +80,10 @@ def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
         row, best = np.unravel_index(np.argmax(np.abs(changes)), changes.shape)
         best += column
         basis[:, [column, best]] = basis[:, [best, column]]
-        moved = relative[row] @ basis
+        of_row = relative[row] @ basis
         for other in range(count):
-            if other != column and moved[column] != 0:
-                basis[:, other] -= basis[:, column] * moved[other] / moved[column]
+            if other != column and of_row[column] != 0:
+                basis[:, other] -= basis[:, column] * of_row[other] / of_row[column]
     return basis / np.linalg.norm(basis, axis=0)
 
 

@@ -16,11 +16,11 @@ def initial_values(estimate: Estimate, quantity: AbstractMeasurement) -> Float[n
 
     **Arguments:** `estimate`: the result of `fit`; `quantity`: h, a measurement, such as `Coordinate(2)`.
 
-    **Returns:** one row for each run, in the order of the problem's runs.
+    **Returns:** the values, one row for each of the R runs, in the order of the problem's runs.
 
-    **Raises:** `TypeError` if the arguments are something else.
+    **Raises:** `TypeError` if `estimate` is no `Estimate` or `quantity` no measurement.
     """
-    _checks.check_kind("estimate", estimate, Estimate, "it must be what identify.fit returned.")
+    _checks.check_kind("estimate", estimate, Estimate, "it must be the result of identify.fit.")
     advice = "it must be a measurement, such as identify.Coordinate(0)."
     _checks.check_kind("quantity", quantity, AbstractMeasurement, advice)
     rows, problem = [], estimate.problem
@@ -33,10 +33,11 @@ def initial_values(estimate: Estimate, quantity: AbstractMeasurement) -> Float[n
 
 
 def prior_over_runs(estimate: Estimate, quantity: AbstractMeasurement) -> StatePrior:
-    """A prior for further runs: the mean of a quantity over the R runs of a fit, and its standard deviation (with R − 1).
+    """A prior for further runs, with the mean of a quantity's initial values over the R runs of a fit and their standard
+    deviation (with the divisor R − 1).
 
-    **Arguments:** as for `initial_values`. The runs should have been fitted without a prior on this quantity, which would
-    make them alike.
+    **Arguments:** those of `initial_values`. The fit should have no prior on this quantity: a prior draws the values of the
+    runs together, so that their standard deviation becomes too small.
 
     **Raises:** `ValueError` for fewer than two runs, for equal values in all runs, and for an orientation, whose components
     have no mean.

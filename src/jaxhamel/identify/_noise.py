@@ -1,5 +1,5 @@
-"""The noise of the measurements (its standard deviations): given, guessed from the data before a fit, or estimated by the
-fit; and the correlation time of residuals, which widens standard errors.
+"""The standard deviations of the measurements' noise, given, guessed from the data before a fit, or estimated by the fit;
+and the correlation time of the residuals, which widens standard errors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,16 +25,18 @@ def given(problem: Problem) -> Float[np.ndarray, " r"]:
 
 
 def guessed(problem: Problem) -> Float[np.ndarray, " r"]:
-    """The given standard deviation of each error, or a guess from second differences, which are small in smooth motion.
+    """The given standard deviation of each error, or else a guess from the data.
 
-    A guess is at least 1 % of the RMS of the values about their mean.
+    A guess is computed from the second differences of the values, which noise dominates if the motion is smooth. It is at
+    least 1 % of the RMS of the values about their mean.
     """
     known = given(problem)
-    rough = np.concatenate([_of_measurement(problem, m) for m in problem.measurements])
+    rough = np.concatenate([_guessed_noise(problem, m) for m in problem.measurements])
     return np.where(np.isnan(known), rough, known)
 
 
-def _of_measurement(problem: Problem, measurement) -> np.ndarray:
+def _guessed_noise(problem: Problem, measurement) -> np.ndarray:
+    """The guessed standard deviation of each error of a measurement; 1 if no run has its values."""
     columns = [
         run.values[measurement.name] for run in problem.runs if measurement.name in run.values
     ]
@@ -48,7 +50,7 @@ def _of_measurement(problem: Problem, measurement) -> np.ndarray:
 
 
 def _of_column(runs: list[np.ndarray]) -> float:
-    """The guessed noise of one column, from its values in all runs; 0 without values."""
+    """The guessed standard deviation of the noise of one column, from its values in all runs; 0 without values."""
     second = np.concatenate([_known(np.diff(values, n=2)) for values in runs])
     known = [found for found in map(_known, runs) if len(found)]
     if not known:
@@ -66,8 +68,9 @@ def estimated(
 ) -> Float[np.ndarray, " r"]:
     """The standard deviation of each error: as given, or estimated from the residuals of a fit.
 
-    `plain`: the errors in units of `noise`, `(M, r)`; `there`: their weights; `unknowns`: the number of fitted unknowns, by
-    which the degrees of freedom are reduced.
+    `plain`: the errors in units of `noise`, `(M, r)`; `there`: the weights of their squares, zero for a missing value;
+    `unknowns`: the number of fitted unknowns, by which the degrees of freedom are reduced. Without a robust loss the
+    estimate is the RMS of the errors, with one it is 1.4826 times the median of their absolute values.
     """
     known = given(problem)
     counts = there.sum(axis=0)
@@ -91,9 +94,10 @@ def as_array(noise: np.ndarray):
 def correlation_time(series: Sequence[Float[np.ndarray, " T"]]) -> float:
     """The integrated correlation time τ of residuals, in samples:
 
-        τ = 1 + 2 Σ_l ρ_l ,    ρ_l the autocorrelation at lag l, summed up to its first negative value.
+        τ = 1 + 2 Σ_l ρ_l ,
 
-    T samples have as much information as T / τ samples with independent errors.
+    where ρ_l is the autocorrelation at lag l, and the sum ends before its first negative value. T samples have as much
+    information as T / τ samples with independent errors.
 
     **Arguments:** `series`: residuals in order of time, one series for each run and error; NaN where a value is missing.
     **Returns:** the mean of τ over the series that are not constant; 1 if all are constant.

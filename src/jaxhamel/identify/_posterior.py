@@ -2,9 +2,10 @@ r"""The posterior of the parameters by Hamiltonian Monte Carlo (NUTS, blackjax),
 
     log p(w, z | data) = −½ Σ ((h(x(t; w, z)) + o − y)/σ)² − ½ (priors)²
 
-w are the initial states x_0 and offsets o of all runs, z the coordinates of the parameters. The unknowns are sampled in
-units of the fit's standard errors, in which the posterior of a well-determined problem is nearly a unit normal distribution.
-The standard deviations of the samples check those of the Fisher information.
+w are the initial states x_0 and offsets o of all runs, z the coordinates of the parameters. h(x(t; w, z)) is the predicted
+measurement, y the measured value and σ its noise. The unknowns are sampled in units of the fit's standard errors, in which
+the posterior of a well-determined problem is nearly a standard normal distribution. The standard deviations of the samples
+check the standard errors from the Fisher information.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,9 @@ class Posterior(NamedTuple):
 
     - `samples`: the quantities, `(chains, draws, r)`; `coordinates`: the coordinates z, `(chains, draws, P)`.
     - `names`, `units`, `mean`, `std`: one entry for each quantity; `fisher`: its standard error by the fit, for comparison.
-    - `r_hat`: Gelman and Rubin's convergence factor of each quantity; `effective`: its effective number of independent
-      samples.
-    - `divergent`: number of divergent draws; `acceptance`: acceptance rate, averaged over the chains.
+    - `r_hat`: Gelman and Rubin's convergence factor of each quantity, near 1 if the chains have converged; `effective`: its
+      effective number of independent samples.
+    - `divergent`: number of divergent draws; `acceptance`: acceptance rate, the mean over all draws of all chains.
     """
 
     samples: Float[np.ndarray, "c s r"]
@@ -77,8 +78,9 @@ def posterior(
 
     - `estimate`: a converged result of `fit` with the loss `Squares()`.
     - `key`: a JAX random key.
-    - `draws`, `warmup`: numbers of samples and of adaptation steps in each chain; `chains`: number of chains, which run in
-      parallel from starting points scattered by the covariance of the estimate.
+    - `draws`, `warmup`: numbers of samples and of adaptation steps in each chain.
+    - `chains`: number of chains, which run in parallel. Their starting points are scattered around the estimate, each
+      unknown by its standard error.
 
     **Returns:** a `Posterior`.
 
@@ -86,7 +88,7 @@ def posterior(
     estimate that leaves parameters undetermined.
     """
     blackjax: Any = import_module("blackjax")
-    _checks.check_kind("estimate", estimate, Estimate, "it must be what identify.fit returned.")
+    _checks.check_kind("estimate", estimate, Estimate, "it must be the result of identify.fit.")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         _checks.check_count(name, value)
     _check_for_posterior(estimate)
@@ -105,9 +107,10 @@ def posterior(
 
 @compiled
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """Runs all chains: (y, whether it is divergent, acceptance rate) of each draw, with leading axes of chains and draws.
+    """Runs all chains. Returns of each draw the unknowns y, whether it is divergent, and its acceptance rate, with leading
+    axes of chains and draws.
 
-    New data of equal shapes do not recompile.
+    Data of equal shapes share one compiled program.
     """
     blackjax: Any = import_module("blackjax")
     density = _log_density(target)
@@ -127,8 +130,8 @@ def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: 
 
 
 class _Target(eqx.Module):
-    """The problem as single shooting around the estimate, whose unknowns are increments scale · y of (initial states,
-    offsets, z) from `base`.
+    """The problem as single shooting, with the unknowns y: scale · y are the increments of (initial states, offsets, z) from
+    `base`, the estimate.
     """
 
     model: Model
@@ -174,14 +177,16 @@ def _all_residuals(target: _Target, increments: Float[Array, " D"]) -> Float[Arr
     for group in target.groups:
         here = slice(start, start + group.count)
         node = jax.tree.map(lambda a, here=here: a[here], (base.q, base.u))
-        moved = jax.vmap(partial(retract, model.system))(node, delta[here])
-        parts.append(_of_group(model, group, moved, offsets[group.run], z, target.noise).ravel())
+        initial = jax.vmap(partial(retract, model.system))(node, delta[here])
+        r = _residuals_of_group(model, group, initial, offsets[group.run], z, target.noise)
+        parts.append(r.ravel())
         start += group.count
     widths = jnp.broadcast_to(model.offset_widths()[None, :], offsets.shape)
     return jnp.concatenate([*parts, model.prior_residual(z), (offsets / widths).ravel()])
 
 
-def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
+def _residuals_of_group(model: Model, group: Segments, nodes, offsets, z, noise):
+    """The residuals of the measurements and of the priors on the initial state, one row for each run of the group."""
     arrays, others = eqx.partition(group.control, eqx.is_array)
 
     def one(ts, values, there, weight, arrays, node, offset):
@@ -198,7 +203,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
 
 @compiled
 def _curvature(target: _Target) -> Float[Array, " D"]:
-    """The precision 1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
+    """The precision 1/σ² of each unknown, with σ² from the diagonal of (JᵀJ)⁻¹, that is with all other unknowns free."""
     D = target.base.u.shape[0] * tangent_size(target.model.system)
     D = D + target.base.offsets.size + target.base.z.shape[0]
     J = jax.jacfwd(lambda y: _all_residuals(target, y))(jnp.zeros(D, target.base.z.dtype))
@@ -208,7 +213,9 @@ def _curvature(target: _Target) -> Float[Array, " D"]:
 
 
 def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
-    """−½|r|² of the scaled unknowns; its gradient −Jᵀr uses forward mode, as there are few unknowns and many residuals."""
+    """The function y ↦ −½|r|² of the scaled unknowns y. Its gradient −Jᵀr is computed in forward mode, since there are few
+    unknowns and many residuals.
+    """
 
     def errors(y):
         return _all_residuals(target, target.scale * y)
@@ -229,12 +236,15 @@ def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
 
 
 def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics) -> Posterior:
+    """The `Posterior` of the drawn unknowns y; a frozen quantity, which does not vary, gets r̂ = 1 and no
+    effective sample.
+    """
     P = estimate.x.z.shape[0]
     z = np.asarray(estimate.x.z) + y[..., -P:] * np.asarray(target.scale[-P:])
     flat = np.asarray(jax.jit(jax.vmap(jax.vmap(target.model.quantities)))(z))
     moving = np.ptp(flat, axis=(0, 1)) > 0
     convergence = diagnostics.potential_scale_reduction, diagnostics.effective_sample_size
-    # under `jit` as one program: without it, about a hundred operations would each be compiled by itself
+    # as one program: without `jit`, about a hundred operations would each be compiled separately
     found = jax.jit(lambda x: [f(x) for f in convergence])(
         np.where(moving, flat, flat + y[..., :1])
     )
@@ -246,7 +256,7 @@ def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics
 
 
 def _check_for_posterior(estimate: Estimate) -> None:
-    """Checks that the estimate has Gaussian, uncorrelated errors and that the data determine all parameters."""
+    """Checks that the fit took the errors as Gaussian and uncorrelated, and that the data determine all parameters."""
     loss = estimate.problem.model.loss
     if not isinstance(loss, Squares):
         raise ValueError(
@@ -254,7 +264,7 @@ def _check_for_posterior(estimate: Estimate) -> None:
         )
     if estimate.correlated:
         raise ValueError(
-            "the fit has `correlated=True`; a posterior takes the residuals as independent: fit without it."
+            "the fit has `correlated=True`, but a posterior takes the residuals as independent: fit without this option."
         )
     if estimate.flat:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`predict`: finds the initial state from the start of a run, then simulates the whole run."""
+"""`predict`: fits the initial state to the first seconds of a run, then simulates the whole run."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,10 +27,12 @@ class Prediction(NamedTuple):
     """The result of `predict`.
 
     - `run`: the measured run; its first `seconds` determine the initial state.
-    - `trajectory`: the motion at the times of the run. `shown`: the predicted values of each measurement by its name,
-      `(T, d)`, offsets included. `errors`: predicted minus measured, `(T,)`, by column, or by axis of a rotation vector; NaN
-      for a missing measurement.
-    - `rms`: the root mean square of each error after the first `seconds`. `initial`: the fit of the initial state.
+    - `trajectory`: the simulated motion at the times of the run.
+    - `shown`: the predicted values of each measurement by its name, `(T, d)`, with the offset if it can be added.
+    - `errors`: the errors, predicted minus measured, by the name of the column, each `(T,)`; for an orientation, the
+      components of the rotation vector between the two; NaN for a missing measurement.
+    - `rms`: the root mean square of each error after the first `seconds`.
+    - `initial`: the fit of the initial state.
     """
 
     run: Run
@@ -54,23 +56,26 @@ def predict(
     clock: str = "stamps",
     **options: Any,
 ) -> Prediction:
-    r"""Predicts a run with the parameters of `system`.
+    r"""Predicts a run with the parameters of `system`: fits the initial state to the first seconds, then simulates the run.
 
     **Arguments:**
 
     - `system`: the system with its parameters, `estimate.system` for instance. `measurements`: those of the run, with the
       estimated noise, see `with_noise`.
-    - `seconds`: the part of the run that determines the initial state and the offsets; the rest is compared only.
-    - `dt`: fixed step [s] of fit and simulation; None: adaptive. `options`: for `jaxhamel.simulate`.
-    - `memory`: τ [s], squared residuals of the first seconds have the weight e^(−age/τ), with the age counted back from the
-      last of them: an imperfect model should match the end of this interval rather than its beginning. None: equal weights.
+    - `seconds`: the length of the first part of the run [s], which determines the initial state and the offsets; the rest
+      is only compared.
+    - `dt`: fixed step [s] of the fit and the simulation; None chooses steps by their error. `options`: further options for
+      `jaxhamel.simulate`.
+    - `memory`: time constant τ [s]. A squared residual has the weight e^(−age/τ), where the age is the time from it to the
+      end of the first part: an imperfect model should match the end of this part rather than its beginning. None: equal
+      weights.
     - `priors`: priors on the initial state, see `prior_over_runs`.
-    - `clock`: `"steady"` recovers the sampling times of the first seconds by `steady_clock`, from their stamps alone;
-      `"stamps"` takes the times as they are.
+    - `clock`: `"steady"` replaces the times of the first part by the sampling times that `steady_clock` recovers from them
+      alone; `"stamps"` keeps the times.
 
     **Returns:** a `Prediction`; `trajectory.succeeded` tells whether the simulation reached the end.
 
-    **Raises:** `ValueError` if the first seconds have too few measurements, or no measurement lies after them.
+    **Raises:** `ValueError` if the first part has too few measurements, or no measurement lies after it.
     """
     _checks.check_kind("run", run, Run, "it must be an identify.Run.")
     start = float(run.ts[0])
@@ -90,7 +95,7 @@ def predict(
 
 
 def _beginning(run: Run, end: float, memory: float | None, clock: str) -> Run:
-    """The part of a run up to the time `end`, at the times of the clock, with weights that decay with age."""
+    """The part of a run up to the time `end`, at the times by `clock`, with weights that decay with age."""
     check_clock(clock)
     first = run.until(end)
     first = first.at(steady_clock(first.ts)) if clock == "steady" else first
@@ -103,9 +108,9 @@ def _beginning(run: Run, end: float, memory: float | None, clock: str) -> Run:
 
 
 def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The recovered sampling times of the first seconds, then the stamps of the run as they are, in increasing order.
+    """The recovered sampling times `first` of the first part, then the later times `ts` of the run, made increasing.
 
-    The clock is not fitted to later stamps, which a prediction must not use.
+    The later times are not recovered, since a prediction of the first part may not use them.
     """
     times = np.concatenate([first, ts[len(first) :]])
     return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
@@ -114,7 +119,7 @@ def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
 def with_noise(
     measurements: Sequence[AbstractMeasurement], noise: np.ndarray
 ) -> tuple[AbstractMeasurement, ...]:
-    """The measurements with the noise `(r,)` of an `Estimate`."""
+    """The measurements with the standard deviations `noise` of an `Estimate`, one for each error, `(r,)`."""
     _checks.check_shape("noise", np.asarray(noise), (sum(m.error_size for m in measurements),))
     found, start = [], 0
     for m in measurements:
@@ -127,7 +132,7 @@ def with_noise(
 def compared(
     estimate: Estimate, index: int = 0
 ) -> tuple[Trajectory, dict[str, Any], dict[str, Any]]:
-    """Simulates a run of a fit in one piece, from its estimated initial state.
+    """Simulates a run of a fit in one piece from its estimated initial state, for comparison with the measurements.
 
     **Arguments:** `estimate`; `index`: index of the run in the problem. **Returns:** (motion, predicted measurements by
     name, errors by name), as in a `Prediction`. **Raises:** `ValueError` for an index out of range.
@@ -150,8 +155,8 @@ def _predictions_and_errors(model: Model, run: Run, motion: Trajectory, offsets)
         shift = np.asarray(offset) if m.size == m.error_size else 0.0
         shown[m.name] = value + shift
         given = run.values.get(m.name, np.full(value.shape, np.nan))
-        filled = np.where(np.isfinite(given), given, np.asarray(m.missing))
-        error = np.asarray(_errors_along(m, jnp.asarray(filled), jnp.asarray(value), offset))
+        complete = np.where(np.isfinite(given), given, np.asarray(m.missing))
+        error = np.asarray(_errors_along(m, jnp.asarray(complete), jnp.asarray(value), offset))
         known = np.isfinite(given)
         if m.size != m.error_size:
             known = np.broadcast_to(known.all(axis=1, keepdims=True), error.shape)

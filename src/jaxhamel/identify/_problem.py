@@ -27,24 +27,27 @@ MOST_SEGMENTS = 40  # the most segments of one run, if `segments` is not given
 
 
 class Problem:
-    r"""Find the parameters z, the states x_k at the nodes and the offsets o that minimise
+    r"""An identification problem: find the parameters z, the states x_k at the nodes and the offsets o that minimise
 
-        Σ ρ( (h(x(t), z) + o − y) / σ ) + priors    subject to the equations of motion between the nodes,
-                                                     and to each segment ending where the next one begins.
+        Σ ρ( (h(x(t), z) + o − y) / σ ) + priors
+
+    subject to the equations of motion between the nodes, and to the condition that each segment ends where the next one
+    begins. h is a measurement, y its measured value, σ its noise and ρ the loss.
 
     **Arguments:**
 
-    - `system`: the system with starting values; leaves that are not among the parameters keep theirs.
-    - `parameters`: the leaves to find, see `identify.Positive` and its siblings.
+    - `system`: the system with starting values; values that are not among the parameters stay.
+    - `parameters`: the parameters to find: `identify.Positive`, `Free`, `Bounded`, `BodyInertia`, `RotationalInertia`.
     - `measurements`: the measured quantities. `runs`: one or more `identify.Run`.
-    - `segments`: segments in each run, one number or one for each run; None takes about two a second, at most 40; 1 is
-      single shooting.
-    - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None starts with one step between
-      measurements; the fit halves the steps until the integration error is small compared with the standard errors.
+    - `segments`: the number of segments, one for all runs or one for each; None gives two for each second of a run, at most
+      40; 1 is single shooting.
+    - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None starts with one step between two
+      measurement times; the fit halves the steps until the integration error is small compared with the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
     - `priors`: priors on each run's initial state, see `identify.StatePrior`.
 
-    **Raises:** `ValueError` or `TypeError` for arguments that do not fit together. Cannot be used under jit, vmap or grad.
+    **Raises:** `ValueError` or `TypeError` for arguments that do not fit together. A problem cannot be constructed under
+    jit, vmap or grad.
     """
 
     model: Model
@@ -93,11 +96,11 @@ class Problem:
 
     @property
     def parameters(self) -> tuple[AbstractParameter, ...]:
-        """The parameters, with scales and sizes taken from the system."""
+        """The parameters, completed with shapes and scales from the system."""
         return self.model.parameters
 
     def step_options(self) -> dict[str, Any]:
-        """Options for `jaxhamel.simulate`: the fixed step of the fit, if it has one."""
+        """Options for `jaxhamel.simulate`: the step `dt` of the fit, if it was given."""
         return {} if self.dt is None else {"dt": self.dt}
 
     def guess(self) -> Unknowns:
@@ -111,15 +114,17 @@ class Problem:
         return Unknowns(q, u, offsets, self.model.coordinates())
 
     def first_node(self, index: int) -> int:
-        """The index of the node at which a run starts."""
+        """The index, among all nodes, of the node at which a run starts."""
         runs = np.concatenate([np.asarray(group.run) for group in self.groups])
         return int(np.flatnonzero(runs == index % len(self.runs))[0])
 
     def _nodes(self):
+        """Yields the index of the run and the row of its data for each node."""
         for group in self.groups:
             yield from zip(np.asarray(group.run), group.row, strict=True)
 
     def _guess_at(self, run: Run, row: int):
+        """The guessed state (q, u) of a run at a row of its data, from its own guess, or from priors and measured values."""
         if run.guess is not None:
             return jax.tree.map(lambda x: np.asarray(x)[row], run.guess)
         dtype = jnp.result_type(float)
@@ -137,7 +142,9 @@ class Problem:
 
 
 def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
-    """The measured values at a row; a missing one is taken from the nearest row with a value, and is 0 without any."""
+    """The measured values at a row. In place of a missing value stands that of the nearest row with one; 0 if
+    there is none.
+    """
     rows = np.arange(len(measured))
     out = np.zeros(measured.shape[1])
     for column, values in enumerate(measured.T):
@@ -148,6 +155,7 @@ def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
 
 
 def _counts(segments, runs) -> list[int]:
+    """The number of segments of each run."""
     if segments is None:
         return [
             int(np.clip(round((r.ts[-1] - r.ts[0]) / SEGMENT_SECONDS), 1, MOST_SEGMENTS))
@@ -159,7 +167,7 @@ def _counts(segments, runs) -> list[int]:
 
 
 def _check_methods(system: System, run: Run) -> None:
-    """Checks the shapes that the system's methods return, by tracing, since the states of a run are not known yet."""
+    """Checks the shapes that the system's methods return, by tracing them: the states of a run are not known yet."""
     dtype = jnp.result_type(float)
     q, u = system.space.identity(dtype), jnp.zeros(system.n_independent, dtype)
     check_methods(system, jnp.asarray(run.ts[0], dtype), q, u, run.control)

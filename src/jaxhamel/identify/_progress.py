@@ -8,11 +8,12 @@ import numpy as np
 class Progress(NamedTuple):
     """The state of a fit, passed to `progress` after each iteration.
 
-    - `round`: name of the current round; a fit has several. `iteration`: its number, counted over all rounds.
+    - `round`: name of the current round; a fit has several. `iteration`: number of the iteration, counted over all rounds.
     - `cost`: ½ Σ of squares in units of the noise.
-    - `gap`: largest gap between segments, in units of the accuracy that their measurements allow.
-    - `elapsed`, `time_left`: seconds; `time_left` is an upper estimate.
-    - `z`: the coordinates of the parameters so far, `(P,)`: `problem.model.system_at(z)` is the system.
+    - `gap`: largest gap between segments, times its weight in the current round.
+    - `elapsed`, `time_left`: the time since the start of the fit [s], and an upper estimate of the time left [s].
+    - `z`: the coordinates of the parameters so far, `(P,)`; `problem.model.system_at(z)` is the system with these
+      parameters.
     """
 
     round: str
@@ -31,5 +32,5 @@ class Progress(NamedTuple):
 
     @property
     def stage(self) -> str:
-        """The name of the round: the earlier name of `round`, kept for callers."""
+        """The name of the round; `stage` is an older name for `round`."""
         return self.round

@@ -1,4 +1,4 @@
-"""The rounds of a fit: each is a search around the point where the previous round ended."""
+"""The rounds of a fit, each of which is a search that starts where the previous round ended."""
 
 import threading
 import time
@@ -25,9 +25,9 @@ from jaxhamel.identify._linearised._objective import (
     weights_of,
 )
 from jaxhamel.identify._linearised._solver import (
-    advance,
-    begin,
+    after_step,
     candidate,
+    first_arrays,
     levenberg_marquardt,
     refusable,
 )
@@ -35,20 +35,21 @@ from jaxhamel.identify._problem import Problem
 from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
-LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: small at first, then large, to close them
+# factors of the gaps' weights: small at first, then large, to close the gaps
+LOOSE, TIGHT = (3.0, 20.0), 150.0
 SHORT_SHARE = 0.2  # share of each segment used in the first rounds: in a short time wrong parameters have little effect
 ROUGH = 1e-3  # a preparing round ends when a step would lower the cost by less than this fraction
 FINEST = 32  # the largest refinement of the integration steps, if `dt` is not given
 BIAS = 0.01  # steps are refined until the integration error changes the parameters by less than √BIAS standard errors (RMS)
 _OVER = object()  # marks the end of the rounds
-HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early rounds
+HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps the coordinates near their first values in the early rounds
 
 
 class Fit(AbstractSearch):
-    """One fit: its rounds, and its current point and noise.
+    """One fit: its rounds, its current point and its noise.
 
-    The rounds are one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
-    because the noise is estimated even if the budget ends the fit.
+    The rounds run in one generator, which yields to the loop of `AbstractSearch` after each evaluation. They check the
+    budget themselves, because the noise is estimated even if the budget ends the fit.
     """
 
     out_of_time = "out of time ({seconds:g} s)"
@@ -83,7 +84,7 @@ class Fit(AbstractSearch):
         self.rounds = self._rounds()
 
     def estimate(self) -> Estimate:
-        """Runs the rounds within the budget; Ctrl-C ends them at the best point so far."""
+        """Runs the rounds within the budget and returns the estimate; Ctrl-C ends them at the best point so far."""
         self.began = time.monotonic()
         return estimate_of(self, self.run(self.progress))
 
@@ -99,7 +100,7 @@ class Fit(AbstractSearch):
         return self.verdict()
 
     def interrupted(self) -> Verdict:
-        """The verdict after Ctrl-C, which stops the other fits, too."""
+        """Stops the other fits of `fit_many`, too, and returns the verdict after Ctrl-C."""
         self.stop.set()
         return super().interrupted()
 
@@ -111,6 +112,7 @@ class Fit(AbstractSearch):
         return Progress(row["round"], n, row["cost"], row["gap"], row["seconds"], left, z)
 
     def _rounds(self) -> Generator[None]:
+        """Runs all rounds: states only, short parts of segments, growing weight of the gaps, noise, and finer steps."""
         several = any(not bool(group.last.all()) for group in self.problem.groups)
         start = self.x.z
         yield from self._round("states", gap=0.1, share=SHORT_SHARE, only_states=True, limit=10)
@@ -125,7 +127,9 @@ class Fit(AbstractSearch):
             yield from self._with_finer_steps()
 
     def _with_noise(self) -> Generator[None]:
-        """Alternates between estimating the noise and fitting, until the noise converges."""
+        """Alternates between estimating the noise and fitting, at most four times, until the noise changes by
+        less than 2 %.
+        """
         for _ in range(4 if self.estimates_noise else 0):
             before, there = self.noise, self.residuals()
             self.noise = noises.estimated(self.problem, before, *there, self._size())
@@ -161,7 +165,12 @@ class Fit(AbstractSearch):
         limit: int = 10**6,
         rough: bool = True,
     ) -> Generator[None, None, bool]:
-        """Runs one search from the current point; returns whether the fit can go on with another round."""
+        """Runs one search from the current point; returns whether the fit can go on with another round.
+
+        `name`: name of the round; `gap`: factor of the gaps' weights; `share`: part of each segment that is used;
+        `only_states`: whether offsets and parameters stay fixed; `hold`: coordinates near which a temporary prior keeps z;
+        `limit`: largest number of iterations; `rough`: whether a low accuracy suffices.
+        """
         if self._spent():
             return False
         self.converged, self.round_began = False, len(self.rows)
@@ -175,11 +184,11 @@ class Fit(AbstractSearch):
         return self.end is None
 
     def _search(self, name: str, parts, weights, limit: int, rough: bool) -> Generator[None]:
-        """Steps from the current point until the search has converged or a limit is reached."""
+        """Takes steps from the current point until the search has converged or a limit is reached."""
         model, base = self.problem.model, self.x
         y = jnp.zeros_like(weights.scale)
         known = assembled(model, self.groups, parts, base, weights)
-        state = begin(self.solver, y, *known)
+        state = first_arrays(self.solver, y, *known)
         last = base  # the last point at which the motion is known not to break down
         for _ in range(limit):
             self.note(round=name, cost=float(known[3]["cost"]), gap=float(known[3]["gap"]))
@@ -188,7 +197,7 @@ class Fit(AbstractSearch):
                 self.x = last
                 break
             last = self.x
-            y, state, done = advance(self.solver, y, state, *known)
+            y, state, done = after_step(self.solver, y, state, *known)
             self.x = placed(model, base, weights, y)
             if bool(done) or self._has_converged(known[3], rough):
                 self.converged = True
@@ -200,7 +209,7 @@ class Fit(AbstractSearch):
             known = refusable(assembled(model, self.groups, parts, trial, weights))
 
     def _weights(self, parts, gap: float, only_states: bool, hold: Array | None):
-        """The weights of a search around the current point."""
+        """The weights of a search around the current point; for the arguments see `_round`."""
         base, dtype = self.x, self.x.z.dtype
         return weights_of(
             self.problem.model,
@@ -214,18 +223,20 @@ class Fit(AbstractSearch):
         )
 
     def _linearised(self, x: Unknowns):
-        """The linearised segments at x."""
+        """The segments linearised at x, which are also kept in `parts`."""
         noise = noises.as_array(self.noise)
         self.parts = linearised(self.problem.model, self.groups, x, noise)
         return self.parts
 
     def _has_broken_down(self) -> bool:
-        """Whether the motion broke down at the last evaluation and the search cannot reject it; the fit then ends."""
+        """Whether the motion broke down at the last evaluation and the search cannot reject that point; the fit
+        then ends.
+        """
         row = self.rows[-1]
         broke = not np.isfinite(row["cost"]) and not self._can_reject()
         if broke:
             where = f"the motion broke down in round {row['round']!r}"
-            self.end = Verdict(False, f"{where}: {self._way_out()}")
+            self.end = Verdict(False, f"{where}: {self._advice()}")
         return broke
 
     def _can_reject(self) -> bool:
@@ -234,24 +245,26 @@ class Fit(AbstractSearch):
         """
         return _checks.is_least_squares(self.solver) and len(self.rows) > self.round_began + 1
 
-    def _way_out(self) -> str:
+    def _advice(self) -> str:
+        """The advice to a user whose motion broke down at the first evaluation, or later."""
         if len(self.rows) > 1:
             return "start from other parameters"
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
-    def _has_converged(self, told, rough: bool) -> bool:
-        """Whether the round has converged: an undamped step would lower the cost by less than 1e-5 and a small share of it,
-        or the last steps have hardly lowered the cost.
+    def _has_converged(self, numbers, rough: bool) -> bool:
+        """Whether the round has converged: either an undamped step would lower the cost by less than 1e-5 plus a small share
+        of it, or the last steps have hardly lowered it.
 
         1e-5 is the change of the cost by a step of 1/200 of a standard error.
         """
-        cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
+        cost, eps = float(numbers["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         share = ROUGH if rough else eps**0.6
-        return float(told["decrement"]) < 1e-5 + share * cost or self._hardly_lowered(cost)
+        return float(numbers["decrement"]) < 1e-5 + share * cost or self._hardly_lowered(cost)
 
     def _hardly_lowered(self, cost: float) -> bool:
-        """Whether the last 10 steps of the round together lowered the cost by less than 1e-4 (and 1e-9 of it); the last 100
-        steps for a gradient optimiser.
+        """Whether the last 10 steps of the round together lowered the cost by less than 1e-4 plus 1e-9 of it.
+
+        For a gradient optimiser these are the last 100 steps.
         """
         count = 10 if _checks.is_least_squares(self.solver) else 100
         costs = [row["cost"] for row in self.rows[self.round_began :]]
@@ -266,18 +279,20 @@ class Fit(AbstractSearch):
         return self.end is not None
 
     def weighed(self):
-        """The linearised segments, and (cost, largest gap), at the current point, with all measurements and full weight of
-        the gaps.
+        """The linearised segments, and (cost, largest gap), at the current point, with all measurements and the largest
+        weight of the gaps.
         """
         groups, model = self.problem.groups, self.problem.model
         self.groups = tuple(refined(group, self.refinement) for group in groups)
         parts = self._linearised(self.x)
         weights = self._weights(parts, TIGHT, False, None)
-        told = assembled(model, self.groups, parts, self.x, weights)[3]
-        return parts, (float(told["cost"]), float(told["gap"]))
+        numbers = assembled(model, self.groups, parts, self.x, weights)[3]
+        return parts, (float(numbers["cost"]), float(numbers["gap"]))
 
     def residuals(self, parts=None):
-        """The errors in units of the noise and their weights, both `(M, r)`; the weight of a missing value is zero."""
+        """The errors in units of the noise, and the weights of their squares, both `(M, r)`; a missing value has weight
+        zero.
+        """
         width, groups = len(self.noise), self.problem.groups
         parts = self._linearised(self.x) if parts is None else parts
         plain = np.concatenate([np.asarray(part.plain).reshape(-1, width) for part in parts])
@@ -286,7 +301,7 @@ class Fit(AbstractSearch):
         return plain, there
 
     def _size(self) -> int:
-        """The number of unknowns: parameters, and the initial state and offsets of each run."""
+        """The number of independent unknowns: parameters, and the initial state and offsets of each run."""
         runs = len(self.problem.runs)
         states = runs * tangent_size(self.problem.model.system)
         return self.x.z.shape[0] + states + self.x.offsets.size

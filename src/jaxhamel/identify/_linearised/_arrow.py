@@ -1,4 +1,5 @@
-r"""Normal equations of multiple shooting: block tridiagonal in the nodes, bordered by offsets and parameters.
+r"""Normal equations of multiple shooting, with H = JᵀJ block tridiagonal in the nodes and bordered by offsets and
+parameters.
 
         ⎡ D_0  E_0            B_0 ⎤          D_k  (n, n)   node k with itself
     H = ⎢ E_0ᵀ D_1  E_1       B_1 ⎥ ,        E_k  (n, n)   node k with node k + 1, through the gap between them
@@ -18,11 +19,12 @@ from jaxhamel._typing import Scalar
 
 
 class SegmentRows(eqx.Module):
-    """m residuals r of each of N neighbouring segments, with their derivatives.
+    """The residuals r of N neighbouring segments, m of each, and their derivatives.
 
-    - `node`: derivatives by the segment's own node; `after`: those by the next node, or None if r does not depend on it.
-    - `border`: derivatives by the entries of the border with the indices `place`.
-    - `start`: index of the first segment's node.
+    - `node`: the derivatives by the state at the segment's own node; `after`: those by the state at the next node, or None
+      if r does not depend on it.
+    - `border`: the derivatives by e entries of the border; `place`: the indices of these entries in the border.
+    - `start`: the index of the first segment's node.
     """
 
     r: Float[Array, "N m"]
@@ -33,18 +35,19 @@ class SegmentRows(eqx.Module):
     start: int = eqx.field(static=True)
 
     def times(self, nodes: Float[Array, "A n"], border: Float[Array, " b"]) -> Float[Array, "N m"]:
-        """The product J x of these rows."""
+        """The product of these rows of J with the unknowns: increments of all A nodes and of the border."""
         N = self.r.shape[0]
         own = nodes[self.start : self.start + N]
-        out = _mv(self.node, own) + _mv(self.border, border[self.place])
+        out = _times(self.node, own) + _times(self.border, border[self.place])
         if self.after is None:
             return out
-        return out + _mv(self.after, jnp.roll(nodes, -1, axis=0)[self.start : self.start + N])
+        return out + _times(self.after, jnp.roll(nodes, -1, axis=0)[self.start : self.start + N])
 
 
 class Linear(eqx.Module):
-    """The Jacobian J of all residuals, stored without its zero blocks: the residuals at increments x = scale · y of the
-    unknowns are r + J @ y to first order.
+    """The Jacobian J of all residuals by the scaled unknowns y, stored without its zero blocks.
+
+    To first order, the residuals at the increments x = scale · y of the unknowns are r + J @ y.
     """
 
     rows: tuple[SegmentRows, ...]
@@ -60,8 +63,8 @@ class Linear(eqx.Module):
 
 
 class ArrowMatrix(eqx.Module):
-    """The normal equations: the blocks D, E `(N, n, n)`, B `(N, n, b)`, C `(b, b)` of H, and Jᵀr, which is `g` for the nodes
-    and `g_border` for the border.
+    """The normal equations: the blocks D, E, B and C of H = JᵀJ (see the module), and Jᵀr, of which `g` is the part of the
+    nodes and `g_border` that of the border.
     """
 
     D: Float[Array, "N n n"]
@@ -73,7 +76,7 @@ class ArrowMatrix(eqx.Module):
 
     @property
     def gradient(self) -> Float[Array, " D"]:
-        """The gradient Jᵀ r of ½|r|²."""
+        """The gradient Jᵀr of ½|r|²."""
         return jnp.concatenate([self.g.ravel(), self.g_border])
 
     @property
@@ -97,9 +100,9 @@ class ArrowMatrix(eqx.Module):
         )
 
     def solved(self, damping: Scalar) -> Float[Array, " D"]:
-        """Solves (H + damping · 1) y = Jᵀ r by a block Cholesky factorisation.
+        """The solution y of (H + damping · 1) y = Jᵀr, by a block Cholesky factorisation.
 
-        The result is not finite if the matrix is not positive definite.
+        It is not finite if the matrix is not positive definite.
         """
         n, b = self.B.shape[1:]
         own, corner = (damping * jnp.eye(size, dtype=self.g.dtype) for size in (n, b))
@@ -129,8 +132,9 @@ class ArrowMatrix(eqx.Module):
         return jnp.concatenate([x.ravel(), z])
 
     def decrement(self) -> Scalar:
-        """The decrease of ½|r|² by an undamped step, to second order; a damping near rounding error leaves out directions on
-        which r hardly depends.
+        """The decrease of ½|r|² in an undamped step, by the quadratic model: gᵀ H⁻¹ g / 2 with g = Jᵀr.
+
+        A damping of the size of rounding errors leaves out directions on which r hardly depends.
         """
         size = 1e3 * jnp.finfo(self.g.dtype).eps * jnp.max(self.diagonal)
         return jnp.dot(self.gradient, self.solved(jnp.where(size > 0, size, 1.0))) / 2
@@ -142,7 +146,11 @@ def arrow_of(
     r_border: Float[Array, " M"],
     border: Float[Array, "M b"],
 ) -> ArrowMatrix:
-    """Assembles H and Jᵀr from the rows of the segments and from rows (priors) that depend on the border only."""
+    """Assembles H and Jᵀr.
+
+    **Arguments:** `rows`: the residuals of the segments; `nodes`: the number of nodes; `r_border`, `border`: the residuals
+    of the priors, which depend on the border only, and their Jacobian.
+    """
     n, b, dtype = rows[0].node.shape[2], border.shape[1], border.dtype
     total = ArrowMatrix(
         # one more block, for the derivatives of the last segment by a node after it
@@ -159,8 +167,9 @@ def arrow_of(
 
 
 def _with_rows(total: ArrowMatrix, rows: SegmentRows) -> ArrowMatrix:
+    """`total` plus the contributions of more rows to H and Jᵀr."""
     N, b = rows.r.shape[0], total.C.shape[0]
-    wide = _spread(rows.border, rows.place, b)
+    wide = _in_whole_border(rows.border, rows.place, b)
     here = slice(rows.start, rows.start + N)
     D, B, g = (
         old.at[here].add(new)
@@ -181,7 +190,7 @@ def _with_rows(total: ArrowMatrix, rows: SegmentRows) -> ArrowMatrix:
 
 
 def _products(J, wide, r):
-    """JᵀJ, Jᵀ`wide` and Jᵀr: the products of a node's columns J with themselves, with the border's columns and with r."""
+    """JᵀJ, JᵀW and Jᵀr for each segment, where J are the columns of a node, and W, `wide`, those of the border."""
     return _product(J, J), _product(J, wide), jnp.einsum("kma,km->ka", J, r)
 
 
@@ -189,12 +198,12 @@ def _product(left, right):
     return jnp.einsum("kma,kmb->kab", left, right)
 
 
-def _spread(values: Float[Array, "N m e"], place: Int[Array, "N e"], b: int):
-    """The matrix with b columns, one for each entry of the border: `values` at the columns `place`, 0 elsewhere."""
+def _in_whole_border(values: Float[Array, "N m e"], place: Int[Array, "N e"], b: int):
+    """A matrix `(N, m, b)` with a column for each entry of the border: `values` at the columns `place`, 0 elsewhere."""
     N, m, _ = values.shape
     index = (jnp.arange(N)[:, None, None], jnp.arange(m)[None, :, None], place[:, None, :])
     return jnp.zeros((N, m, b), values.dtype).at[index].add(values)
 
 
-def _mv(J: Float[Array, "N m c"], x: Float[Array, "N c"]) -> Float[Array, "N m"]:
+def _times(J: Float[Array, "N m c"], x: Float[Array, "N c"]) -> Float[Array, "N m"]:
     return jnp.einsum("kmc,kc->km", J, x)

@@ -1,13 +1,13 @@
 r"""Fisher information of the parameters, with initial states and offsets eliminated.
 
-At the solution the gaps are closed, so the state in each segment is a function of its run's initial state. With the
-increments δ_k of the node states, δ of the initial state and dz of the coordinates,
+At the solution the gaps are closed, so the state in each segment depends only on its run's initial state and on the
+parameters. With the increments δ_k of the node states, δ of the initial state and dz of the coordinates,
 
     δ_0 = δ ,   δ_k+1 = G_k δ_k + H_k dz    ⟹    δ_k = A_k δ + B_k dz ,
 
 and the information of a run about the parameters alone is the Schur complement F_zz − F_zw F_ww⁺ F_wz, where w are its
-initial state and offsets. The pseudo-inverse leaves out parts of the state that the run does not determine (the position, if
-only rates are measured).
+initial state and offsets. The pseudo-inverse F_ww⁺ leaves out parts of the state that the run does not determine, such as
+the position if only rates are measured.
 """
 
 import jax
@@ -29,9 +29,10 @@ def information(
     *,
     with_prior: bool = True,
 ) -> Float[Array, "P P"]:
-    """The Fisher information F `(P, P)` of the coordinates z, the inverse of their covariance.
+    """The Fisher information F `(P, P)` of the coordinates z; its inverse is their covariance.
 
-    `parts`: the result of `linearised` at the solution x; `with_prior`: whether F includes the priors on the parameters.
+    **Arguments:** `groups`: the segments; `parts`: the result of `linearised` for them at the solution x; `with_prior`:
+    whether F includes the priors on the parameters.
     """
     R, P = x.offsets.shape[0], x.z.shape[0]
     total = jnp.zeros((P, P), x.z.dtype)
@@ -44,7 +45,9 @@ def information(
 
 
 def widened(parts: list[Blocks], tau: float) -> list[Blocks]:
-    """The linearised segments with the information of the measurements divided by τ; that of priors is unchanged."""
+    """The linearised segments, in which the derivatives of the measurements' residuals are divided by √τ, so that their
+    information is divided by τ; the derivatives of the priors' residuals stay.
+    """
     found = []
     for part in parts:
         m, e = part.r.shape[1], part.plain.shape[1]
@@ -58,7 +61,8 @@ def widened(parts: list[Blocks], tau: float) -> list[Blocks]:
 def _information_of_group(
     model: Model, group: Segments, part: Blocks, R: int
 ) -> Float[Array, "P P"]:
-    wide = jnp.concatenate([_from_start(group, part), part.J_o, _of_z(group, part)], axis=2)
+    """The information about z from the segments of one group; R: number of runs."""
+    wide = jnp.concatenate([_by_initial_state(group, part), part.J_o, _by_z(group, part)], axis=2)
     each = jnp.einsum("sma,smb->sab", wide, wide)
     runs = jnp.zeros((R, *each.shape[1:]), each.dtype).at[group.run].add(each)
     P = part.J_z.shape[2]
@@ -72,7 +76,7 @@ def _information_of_group(
 def _schur_term(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
     """The term F_zw F_ww⁺ F_wz of the Schur complement, with F_ww = `inner` and F_wz = `outer` for each run.
 
-    F_ww is scaled to a unit diagonal, by which the pseudo-inverse decides what is zero.
+    F_ww is scaled to a unit diagonal, so that the units of w do not decide which eigenvalues count as zero.
     """
     size = jnp.sqrt(jnp.diagonal(inner, axis1=1, axis2=2))
     size = jnp.where(size > 0, size, 1.0)
@@ -85,7 +89,7 @@ def _schur_term(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
 
 
 def _segment_matrices(group: Segments, part: Blocks):
-    """The matrices A_k and B_k of each segment, with δ_k = A_k δ + B_k dz (see the module)."""
+    """The matrices A_k and B_k of each segment, in δ_k = A_k δ + B_k dz (see the module)."""
     n, P = part.H.shape[1:]
     start = jnp.eye(n, dtype=part.G.dtype), jnp.zeros((n, P), part.G.dtype)
 
@@ -97,9 +101,11 @@ def _segment_matrices(group: Segments, part: Blocks):
     return jax.lax.scan(link, start, (group.first, part.G, part.H))[1]
 
 
-def _from_start(group: Segments, part: Blocks):
+def _by_initial_state(group: Segments, part: Blocks):
+    """The derivatives of each segment's residuals by the initial state of its run."""
     return jnp.einsum("smn,snk->smk", part.J_x, _segment_matrices(group, part)[0])
 
 
-def _of_z(group: Segments, part: Blocks):
+def _by_z(group: Segments, part: Blocks):
+    """The derivatives of each segment's residuals by z, with the gaps closed."""
     return part.J_z + jnp.einsum("smn,snp->smp", part.J_x, _segment_matrices(group, part)[1])

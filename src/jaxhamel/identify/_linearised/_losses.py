@@ -1,6 +1,7 @@
-"""Losses ρ(r) of a residual r in units of its noise, and for least squares the residual s(r) with s²/2 = ρ(r).
+"""Losses ρ(r) of a residual r in units of its noise.
 
-A robust loss grows slowly for large |r|, so that outliers have little influence. ψ = ρ′.
+A robust loss grows slowly for large |r|, so that outliers have little influence. A least-squares solver minimises the loss
+as ½ Σ s², with the transformed residual s(r) for which s²/2 = ρ(r). ψ is the derivative ρ′.
 """
 
 from abc import abstractmethod
@@ -29,14 +30,14 @@ class AbstractLoss(eqx.Module):
         """The loss's second derivative ψ′(r)."""
 
     def transformed(self, r: Array) -> Array:
-        """The residual s = sign(r) √(2ρ(r)) for least squares, computed without a singularity at r = 0."""
+        """The transformed residual s = sign(r) √(2ρ(r)), differentiable also at r = 0."""
         small = jnp.abs(r) < 1e-3
         safe = jnp.where(small, 1.0, r)
         return jnp.where(small, r, r * jnp.sqrt(2 * self.rho(safe)) / jnp.abs(safe))
 
 
 class Squares(AbstractLoss):
-    """ρ = r²/2: least squares, which is maximum likelihood for Gaussian noise."""
+    """The loss ρ = r²/2 of least squares, which gives the estimate of maximum likelihood for Gaussian noise."""
 
     def rho(self, r: Array) -> Array:
         return r * r / 2
@@ -52,7 +53,10 @@ class Squares(AbstractLoss):
 
 
 class Huber(AbstractLoss):
-    """ρ = r²/2 up to |r| = k, linear beyond: k |r| − k²/2. Huber 1964; k = 1.345: efficiency 95 % under Gaussian noise."""
+    """Huber's loss (1964): ρ = r²/2 up to |r| = k, and k |r| − k²/2 beyond.
+
+    With k = 1.345 the estimate has 95 % of the efficiency of least squares under Gaussian noise.
+    """
 
     k: float = 1.345
 
@@ -68,7 +72,7 @@ class Huber(AbstractLoss):
 
 
 class SoftL1(AbstractLoss):
-    """ρ = k² (√(1 + (r/k)²) − 1): a smooth form of Huber's loss."""
+    """The loss ρ = k² (√(1 + (r/k)²) − 1), a smooth form of Huber's loss."""
 
     k: float = 1.345
 
@@ -83,7 +87,10 @@ class SoftL1(AbstractLoss):
 
 
 class Cauchy(AbstractLoss):
-    """ρ = k²/2 log(1 + (r/k)²): outliers have almost no influence. k = 2.385: efficiency 95 % under Gaussian noise."""
+    """Cauchy's loss ρ = k²/2 log(1 + (r/k)²), under which outliers have almost no influence.
+
+    With k = 2.385 the estimate has 95 % of the efficiency of least squares under Gaussian noise.
+    """
 
     k: float = 2.385
 
@@ -104,4 +111,4 @@ def check_loss(loss: Any) -> None:
         "loss", loss, AbstractLoss, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy()."
     )
     if hasattr(loss, "k"):
-        check_positive("loss.k", loss.k, "It is in units of the noise, 1 to 3 mostly.")
+        check_positive("loss.k", loss.k, "It is in units of the noise; 1 to 3 is usual.")

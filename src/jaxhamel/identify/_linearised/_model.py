@@ -1,4 +1,4 @@
-"""The model of a fit: system, parameters, measurements and loss, without the data."""
+"""The model of a fit: system, parameters, measurements, loss and priors, without the data."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxhamel.mechanics import System
 
 
 class Unknowns(eqx.Module):
-    """The unknowns of a fit: the states (`q`, `u`) at the N nodes, the `offsets` of the R runs, the coordinates `z`."""
+    """The unknowns of a fit: the states (`q`, `u`) at the N nodes, the offsets of the R runs, the P coordinates z."""
 
     q: Configuration
     u: Float[Array, "N k"]
@@ -22,7 +22,9 @@ class Unknowns(eqx.Module):
 
 
 class Model(eqx.Module):
-    """The system as a function of the coordinates z of its parameters, its measurements with their offsets, and priors."""
+    """The model that predicts the measurements from the unknowns: the system as a function of the coordinates z of its
+    parameters, the measurements, the loss of a residual, and the priors.
+    """
 
     system: System
     parameters: tuple[AbstractParameter, ...]
@@ -33,7 +35,7 @@ class Model(eqx.Module):
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def coordinates(self, system: System | None = None) -> Float[Array, " P"]:
-        """The coordinates z of a system, by default of the model's own."""
+        """The coordinates z of the parameters of a system, by default of the model's own system."""
         system = self.system if system is None else system
         pieces = [p.coordinates(system) for p in self.parameters]
         return jnp.concatenate([*pieces, jnp.zeros(0, jnp.result_type(float))])
@@ -54,7 +56,7 @@ class Model(eqx.Module):
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
 
     def prior_residual(self, z: Float[Array, " P"]) -> Float[Array, " p"]:
-        """The residuals of all priors on parameters."""
+        """The residuals of all priors on the parameters at z."""
         system = self.system_at(z)
         pieces = [p.prior.residual(p.quantities(system)) for p in self.parameters if p.prior]
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
@@ -62,7 +64,7 @@ class Model(eqx.Module):
     def state_residual(
         self, system: System, t: Time, state: tuple[Configuration, Array], control: Control
     ) -> Float[Array, " s"]:
-        """The residuals of all priors on the initial state of a run."""
+        """The residuals of all priors on a run's initial state, at the given one."""
         pieces = [prior.residual(system, t, state, control) for prior in self.priors]
         return jnp.concatenate([*pieces, jnp.zeros(0, state[1].dtype)])
 
@@ -70,17 +72,17 @@ class Model(eqx.Module):
 
     @property
     def offset_size(self) -> int:
-        """Number of offsets of one run."""
+        """The number o of offsets of one run."""
         return sum(m.error_size for m in self.measurements if m.offset is not None)
 
     def offset_widths(self) -> Float[Array, " o"]:
-        """Prior standard deviations of the offsets."""
+        """The prior standard deviations of the offsets of one run."""
         known = [m for m in self.measurements if m.offset is not None]
         rows = [jnp.full(m.error_size, as_offset(m), jnp.result_type(float)) for m in known]
         return jnp.concatenate([*rows, jnp.zeros(0, jnp.result_type(float))])
 
     def split_offsets(self, offsets: Float[Array, " o"]) -> list[Float[Array, " r"]]:
-        """The offset of each measurement; zero for a measurement without one."""
+        """The offset of each measurement, from the offsets of one run; zero for a measurement without an offset."""
         pieces, start = [], 0
         for m in self.measurements:
             size = 0 if m.offset is None else m.error_size

@@ -1,10 +1,10 @@
 r"""The least-squares residual of multiple shooting, with its structured Jacobian.
 
-The unknowns are increments of the node states, of each run's offsets and of the parameters, in this order. A segment
-depends on its own node, its run's offsets and the parameters, so its Jacobian has few columns (`_arrow`). A QR
-factorisation replaces its many residuals by as many as it has columns, with the same ½|r|², Jᵀr and JᵀJ. Gaps between
-segments are residuals, too. Their weight is the accuracy with which a segment's measurements determine its state, times a
-factor that grows until the gaps close.
+The unknowns are increments of the node states, of each run's offsets and of the parameters, in this order. The residuals of
+a segment depend on its own node, its run's offsets and the parameters, so their Jacobian has few columns that are not zero
+(`_arrow`). A QR factorisation replaces these many residuals by as many as there are such columns, and one more, with the
+same ½|r|², Jᵀr and JᵀJ. The gaps between segments are residuals, too. Their weight is the accuracy with which a segment's
+measurements determine its state, times a factor that grows until the gaps close.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
 class FitWeights(NamedTuple):
-    """Weights of the residuals and scales of the unknowns, which change from round to round without recompiling.
+    """Weights of the residuals and scales of the unknowns. They change from round to round; the compiled program stays.
 
     - `gap`: weight of a gap in each component of a state, `(n,)`.
     - `hold`: weight (1/σ) of the temporary prior that keeps the coordinates near `z`.
@@ -39,9 +39,9 @@ class FitWeights(NamedTuple):
 
 @compiled
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
-    """Integrates and differentiates the segments of each group at the unknowns x.
+    """Integrates and linearises the segments of each group at the unknowns x; `noise`: standard deviation of each error.
 
-    This is the only program of a fit that integrates, and the one that takes longest to compile.
+    Of a fit's programs this is the only one that integrates, and the one that takes longest to compile.
     """
     found, start = [], 0
     for group in groups:
@@ -55,21 +55,24 @@ def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -
 
 @compiled
 def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: FitWeights):
-    """The whole least-squares problem from all linearised segments: the residual r, J = dr/dy, the normal equations, and a
-    dictionary of numbers for the reports (`cost`, `gap`, `decrement`).
+    """Assembles the least-squares problem from the linearised segments `parts` of all groups.
+
+    **Returns:** the residual r; J = dr/dy, a `Linear`; the normal equations, an `ArrowMatrix`; and a dictionary of numbers:
+    `cost`, ½|r|²; `data`, its part from measurements; `gap`, the largest weighted gap; `decrement`, that of the normal
+    equations.
     """
-    rows, told = [], []
+    rows, costs_and_gaps = [], []
     for group, part, start in zip(groups, parts, _starts(groups), strict=True):
         gaps = _gap_rows(x, group, part, start, weights.gap)
         rows += [_compressed(x, group, part, start), gaps]
-        told.append((jnp.sum(part.r**2) / 2, jnp.max(jnp.abs(gaps.r))))
-    border = [*_priors(model, x), _held(x, weights)]
+        costs_and_gaps.append((jnp.sum(part.r**2) / 2, jnp.max(jnp.abs(gaps.r))))
+    border = [*_priors(model, x), _temporary_prior(x, weights)]
     r_border, J_border = (jnp.concatenate(pieces) for pieces in zip(*border, strict=True))
     nodes = x.u.shape[0]
     r = jnp.concatenate([*(row.r.ravel() for row in rows), r_border])
     J = Linear(tuple(rows), J_border, weights.scale, nodes)
     arrow = arrow_of(tuple(rows), nodes, r_border, J_border).scaled(weights.scale)
-    data, gaps = (jnp.stack(column) for column in zip(*told, strict=True))
+    data, gaps = (jnp.stack(column) for column in zip(*costs_and_gaps, strict=True))
     numbers = {"cost": jnp.dot(r, r) / 2, "data": jnp.sum(data), "gap": jnp.max(gaps)}
     return r, J, arrow, numbers | {"decrement": arrow.decrement()}
 
@@ -81,13 +84,18 @@ def _starts(groups: tuple[Segments, ...]) -> list[int]:
 
 @compiled
 def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> FitWeights:
-    """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
+    """The weights of a search: gaps are weighed by the accuracy of the measurements, unknowns scaled by the lengths of their
+    columns.
+
+    **Arguments:** `gap`: factor of the gaps' weights; `only_states`: whether offsets and parameters stay fixed; `hold`, `z`:
+    see `FitWeights`.
+    """
     D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
     nodes = n * x.u.shape[0]
     plain = FitWeights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
     squares = assembled(model, groups, parts, x, plain)[2].diagonal
-    told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
-    natural = jnp.maximum(told, 1e-3 * jnp.max(told))
+    accuracy = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
+    natural = jnp.maximum(accuracy, 1e-3 * jnp.max(accuracy))
     weight = natural * gap
     # The scales are computed without the factor `gap` of the gaps' weights: with a large factor they would damp too strongly
     # those changes that open no gaps.
@@ -99,12 +107,12 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
 
 @compiled
 def placed(model: Model, base: Unknowns, weights: FitWeights, y: Float[Array, " D"]) -> Unknowns:
-    """The unknowns at a base point, moved by the scaled increments y."""
-    return moved(model, base, y * weights.scale)
+    """The unknowns at the scaled increments y from a base point."""
+    return unknowns_after(model, base, y * weights.scale)
 
 
-def moved(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns:
-    """The unknowns after the given increments in their tangent spaces."""
+def unknowns_after(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns:
+    """The unknowns after increments `(D,)` of the node states (in their tangent spaces), of the offsets and of z."""
     n, N, P = tangent_size(model.system), x.u.shape[0], x.z.shape[0]
     nodes = increments[: n * N].reshape(N, n)
     q, u = jax.vmap(partial(retract, model.system))((x.q, x.u), nodes)
@@ -126,14 +134,14 @@ def _places(x: Unknowns, group: Segments):
 
 
 def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> SegmentRows:
-    """The residuals of the measurements, compressed to as many rows as a segment has columns."""
+    """The residuals of a group's measurements and of its priors on initial states, compressed by QR factorisation."""
     wide = jnp.concatenate([part.J_x, part.J_o, part.J_z, part.r[:, :, None]], axis=2)
     R, n = jnp.linalg.qr(wide, mode="r"), part.J_x.shape[2]
     return SegmentRows(R[:, :, -1], R[:, :, :n], None, R[:, :, n:-1], _places(x, group), start)
 
 
 def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> SegmentRows:
-    """The residuals of the gaps between neighbouring segments; they are 0 at the end of a run."""
+    """The weighted gaps between neighbouring segments as residuals; they are 0 at the end of a run."""
     N, n = part.gap.shape
     on = jnp.where(group.last[:, None], 0.0, weight[None, :])
     after = jnp.broadcast_to(-jnp.eye(n, dtype=weight.dtype)[None], (N, n, n))
@@ -143,7 +151,7 @@ def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) ->
     return SegmentRows(on * part.gap, node, after, border, _places(x, group), start)
 
 
-def _held(x: Unknowns, weights: FitWeights):
+def _temporary_prior(x: Unknowns, weights: FitWeights):
     """Residual and Jacobian (r, J) of the temporary prior that keeps the coordinates near `weights.z`."""
     P, dtype = x.z.shape[0], x.z.dtype
     none = jnp.zeros((P, x.offsets.size), dtype)
@@ -152,8 +160,8 @@ def _held(x: Unknowns, weights: FitWeights):
 
 
 def _priors(model: Model, x: Unknowns):
-    """Yields residual and Jacobian (r, J) of the priors on parameters, then on offsets; J has a column for each entry of the
-    border.
+    """Yields the residual and Jacobian (r, J) of the priors on parameters, then of those on offsets; J has a column for each
+    entry of the border.
     """
     P, O = x.z.shape[0], x.offsets.size
     r = model.prior_residual(x.z)

@@ -16,7 +16,7 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 
 class SegmentMotion(NamedTuple):
-    """The states (`q`, `u`) at the K + 1 times of a segment; `rates`: (q̇, u̇) if a measurement needs them, else None."""
+    """The states (q, u) at the K + 1 times of a segment, and their `rates` (q̇, u̇) if a measurement needs them, else None."""
 
     q: Configuration
     u: Float[Array, "K+1 k"]
@@ -28,8 +28,9 @@ class Blocks(NamedTuple):
 
         residual ≈ r + J_x δ + J_z dz + J_o do ,    end ≈ x_next · exp(gap + G δ + H dz) ,
 
-    where x_next is the state at the next node. The first residuals are those of the measurements, as many as in `plain`;
-    those of priors on the initial state follow.
+    where `end` is the state at the end of the segment and x_next that at the next node. The first residuals are those of the
+    measurements, as many as in `plain`; those of the priors on the initial state follow, which are 0 except in the first
+    segment of a run.
     """
 
     r: Float[Array, "N m"]
@@ -45,9 +46,9 @@ class Blocks(NamedTuple):
 def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> SegmentMotion:
     """The motion from the state x at the times `ts`, by the classical Runge–Kutta method.
 
-    `counts`: number of steps in each interval, `(K,)`, which may be traced; or one number for all intervals, as reverse
-    mode requires. The stages are computed in storage coordinates (of the ambient space of the group); each step ends with a
-    projection to the group.
+    `counts`: number of steps in each interval, `(K,)`, which may be traced; or one integer for all intervals, without which
+    reverse mode is not possible. The stages are computed in the stored coordinates, those of the space in which the group
+    is embedded; each step ends with a projection to the group.
     """
     field, system = VectorField(), model.system_at(z)
 
@@ -71,7 +72,9 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
 
 
 def _interval(rate, normalise, counts):
-    """The body of a `lax.scan` over intervals: x, (t, length, number of steps) ↦ x at the end, (x, ẋ) at the start."""
+    """The body of a `lax.scan` over intervals: from x and (t, length, number of steps) it computes x at the end of the
+    interval, and (x, ẋ) at its start.
+    """
 
     def step(t, h, x):
         (q, u), slopes = looped(rate, RK4, t, h, x)
@@ -82,12 +85,12 @@ def _interval(rate, normalise, counts):
         h = h / jnp.asarray(count, h.dtype)
 
         def substep(i, carry):
-            moved, slope = step(t + jnp.asarray(i, h.dtype) * h, h, carry[0])
-            return moved, jax.tree.map(lambda a, b: jnp.where(i == 0, b, a), carry[1], slope)
+            x_after, slope = step(t + jnp.asarray(i, h.dtype) * h, h, carry[0])
+            return x_after, jax.tree.map(lambda a, b: jnp.where(i == 0, b, a), carry[1], slope)
 
         bounds = 0, counts if isinstance(counts, int) else count
-        later, slope = jax.lax.fori_loop(*bounds, substep, (x, jax.tree.map(jnp.zeros_like, x)))
-        return later, (x, slope)
+        end, slope = jax.lax.fori_loop(*bounds, substep, (x, jax.tree.map(jnp.zeros_like, x)))
+        return end, (x, slope)
 
     return interval
 
@@ -103,7 +106,11 @@ def predicted(
 
 
 def residual(model: Model, values, there, shown, offsets, noise):
-    """The errors of all measurements in units of their noise, `(m,)`; zero where a value is missing."""
+    """The errors of all measurements in units of their noise, `(m,)`; zero where a value is missing.
+
+    `values`, `there`: the measured values of each measurement, and weights that are zero for missing ones; `shown`: the
+    predicted values; `offsets`: those of the segment's run.
+    """
     errors = [
         jax.vmap(m.error, (0, 0, None))(value, one, offset)
         for m, value, one, offset in zip(
@@ -115,15 +122,17 @@ def residual(model: Model, values, there, shown, offsets, noise):
 
 
 def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Blocks:
-    """Integrates and linearises the segments of a group. `x`, `x_next`: the states at their own and at the next nodes;
-    `offsets`: the offsets of each segment's run, `(N, o)`.
+    """Integrates and linearises the segments of a group.
+
+    `x`, `x_next`: the states at the segments' own nodes and at the next ones; `offsets`: the offsets of each segment's run,
+    `(N, o)`.
     """
     arrays, others = eqx.partition(segments.control, eqx.is_array)
 
     def one(ts, data, first, arrays, x, x_next, offsets):
         control = eqx.combine(arrays, others)
         counts = segments.counts
-        return _blocks_of_interval(
+        return _blocks_of_segment(
             model, ts, counts, data, first, control, x, x_next, offsets, z, noise
         )
 
@@ -137,16 +146,17 @@ def weighed(model: Model, plain: Float[Array, " e"], weight: Float[Array, " K+1"
     return model.loss.transformed(plain) * jnp.repeat(weight, plain.shape[0] // weight.shape[0])
 
 
-def _blocks_of_interval(
+def _blocks_of_segment(
     model: Model, ts, counts, data, first, control, x, x_next, offsets, z, noise
 ) -> Blocks:
+    """Integrates and linearises one segment, from the state x; the arrays of the result have no leading axis N."""
     n = tangent_size(model.system)
     values, there, weight = data
 
     def arc(increments):
-        moved = z + increments[n:]
-        system, start = model.system_at(moved), retract(model.system, x, increments[:n])
-        motion = states(model, moved, control, start, ts, counts)
+        z_here = z + increments[n:]
+        system, start = model.system_at(z_here), retract(model.system, x, increments[:n])
+        motion = states(model, z_here, control, start, ts, counts)
         end = jax.tree.map(lambda a: a[-1], (motion.q, motion.u))
         shown = predicted(model, system, control, motion, ts)
         plain = residual(model, values, there, shown, offsets, noise)

@@ -27,16 +27,16 @@ class BodyInertia(AbstractParameter):
 
         J = U Uᵀ ,   z = (α, log diagonal, entries above it, c) ,   m = e^2α          see `log_cholesky`
 
-    Every z gives a body that can exist: positive mass, positive inertia, triangle inequality. Entries that are lengths are
-    divided by the body's radius of gyration at the start, so that z has no dimension. A leaf with three principal moments
-    keeps its axes and has seven parameters.
+    Every z gives a body that can exist: its mass and inertia are positive, and its moments satisfy the triangle inequality.
+    Entries of z that are lengths are divided by the body's initial radius of gyration, so that z has no dimension. An
+    inertia given as three principal moments keeps its principal axes; the body then has seven parameters.
 
     **Arguments:**
 
-    - `mass`, `com`, `path`: paths of the leaves; `path` is that of the inertia.
-    - `about_com`: whether the inertia leaf is about the centre of mass (else about the body's origin).
+    - `mass`, `com`, `path`: paths of the system's arrays for m, c and the inertia.
     - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which keep their values.
-    - `prior`: for the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz.
+    - `prior`: a prior on the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz.
+    - `about_com`: whether the system's inertia is about the centre of mass; else it is about the body's origin.
     - `unit`: the unit of the inertia.
 
     Source: Rucker and Wensing 2022.
@@ -117,11 +117,15 @@ class BodyInertia(AbstractParameter):
 
 
 class RotationalInertia(AbstractParameter):
-    r"""The inertia of a body whose mass is known or has no influence: Σ = ½ tr(I) 1 − I = V Vᵀ, V upper triangular.
+    r"""The inertia I of a body whose mass is known or has no influence, by the Cholesky factor of its second moments:
 
-    Principal moments `(3,)` have three coordinates, the logarithms of the second moments; a matrix `(3, 3)` six.
+        Σ = ½ tr(I) 1 − I = V Vᵀ ,    V upper triangular.
 
-    **Arguments:** `path` of the inertia; `frozen`: True keeps it fixed; `prior`: for xx, yy, zz, xy, yz, xz.
+    A matrix `(3, 3)` has six coordinates: the logarithms of V's diagonal, and the entries above it, divided by √tr Σ at the
+    start. Principal moments `(3,)` have three, half the logarithms of the second moments.
+
+    **Arguments:** `path`: path of the inertia in the system; `frozen`: True keeps it fixed; `prior`: a prior on xx, yy, zz,
+    xy, yz, xz; `unit`: the unit of the inertia.
     """
 
     path: str = eqx.field(static=True)
@@ -166,7 +170,9 @@ class RotationalInertia(AbstractParameter):
 
 
 def rotational_coordinates(inertia: Array, length: Any) -> Float[Array, "..."]:
-    """The coordinates (d_1, d_2, d_3) of Σ = V Vᵀ; for a matrix also (s_12, s_23, s_13)/length."""
+    """The coordinates of an inertia: (d_1, d_2, d_3), the logarithms of the diagonal of V in Σ = V Vᵀ; for a matrix also
+    the entries above it, (s_12, s_23, s_13)/length.
+    """
     second = second_moments(inertia)
     if inertia.ndim == 1:
         return 0.5 * jnp.log(jnp.diagonal(second))
@@ -185,7 +191,7 @@ def rotational_inertia(z: Array, length: Any) -> Array:
 
 
 def entries(inertia: Array) -> Float[Array, "..."]:
-    """The entries xx, yy, zz of an inertia; for a matrix also xy, yz, xz."""
+    """The entries (xx, yy, zz) of an inertia; for a matrix also (xy, yz, xz)."""
     if inertia.ndim == 1:
         return inertia
     matrix = 0.5 * (inertia + inertia.T)
@@ -194,20 +200,21 @@ def entries(inertia: Array) -> Float[Array, "..."]:
 
 
 def entry_names(path: str, principal: bool) -> list[str]:
-    """The names of the entries of an inertia."""
+    """The names of the entries of an inertia: three if it is given by principal moments, else six."""
     return [f"{path}.{pair}" for pair in (MOMENTS if principal else MOMENTS + PRODUCTS)]
 
 
 def entry_sizes(inertia: Array) -> Float[Array, "..."]:
-    """The changes that count as 100 %: of a moment its value, of a product of inertia the mean moment."""
+    """The change of each entry that counts as 100 %: for a moment its value, for a product of inertia the mean moment."""
     values = entries(inertia)
     return jnp.concatenate([values[:3], jnp.full(values.shape[0] - 3, jnp.mean(values[:3]))])
 
 
 def _steiner(mass: Any, com: Any, inertia: Any) -> Array:
-    """Steiner's term m (|c|² 1 − c cᵀ), by which the inertia about the origin exceeds I_C.
+    """Steiner's term m (|c|² 1 − c cᵀ), by which the inertia about the origin exceeds I_C; for principal moments its
+    diagonal.
 
-    For principal moments only its diagonal: the axes stay principal if c lies along one of them.
+    The principal axes about the origin are those about the centre of mass only if c lies along one of them.
     """
     matrix = mass * (jnp.dot(com, com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com[None, :])
     return jnp.diagonal(matrix) if inertia.ndim == 1 else matrix

@@ -47,17 +47,17 @@ def inertia_of(second: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
 
 
 def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[Array, " 10"]:
-    r"""θ = (α, d_1, d_2, d_3, s_12, s_23, s_13, t_1, t_2, t_3) of J = U Uᵀ,
+    r"""The coordinates θ = (α, d_1, d_2, d_3, s_12, s_23, s_13, t_1, t_2, t_3) of the pseudo-inertia J = U Uᵀ:
 
-            [ e^d_1  s_12   s_13   t_1 ]
+                [ e^d_1  s_12   s_13   t_1 ]
         U = e^α [ 0      e^d_2  s_23   t_2 ]
-            [ 0      0      e^d_3  t_3 ]
-            [ 0      0      0      1   ]
+                [ 0      0      e^d_3  t_3 ]
+                [ 0      0      0      1   ]
 
-    so that m = e^2α, c = t, and Σ_C / m is the product of the upper left block with its transpose. Every θ in
+    Hence m = e^2α, c = t, and Σ_C / m is the product of the upper left 3 × 3 block of U e^−α with its transpose. Every θ in
     R¹⁰ gives a body that can exist, and every such body has exactly one θ.
 
-    **Arguments:** as for `pseudo_inertia`. **Returns:** θ, `(10,)`.
+    **Arguments:** those of `pseudo_inertia`. **Returns:** θ, `(10,)`.
 
     **Raises:** `ValueError` for an inertia that no body can have.
 
@@ -76,7 +76,8 @@ def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[A
 def from_log_cholesky(
     theta: Float[Array, " 10"],
 ) -> tuple[Scalar, Vector3, Float[Array, "3 3"]]:
-    """(m, c, I_C) of the coordinates θ of `log_cholesky`: the inverse map, defined everywhere.
+    """The mass, centre of mass and inertia (m, c, I_C) of the coordinates θ: the inverse of `log_cholesky`, defined for
+    every θ.
 
     **Arguments:** `theta`: θ, `(10,)`. **Returns:** m [kg], c [m] `(3,)`, I_C [kg m²] `(3, 3)`.
 
@@ -90,7 +91,7 @@ def from_log_cholesky(
 
 
 def upper_cholesky(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
-    """U, upper triangular with positive diagonal, of M = U Uᵀ."""
+    """The upper triangular factor U with positive diagonal of a matrix M = U Uᵀ."""
     lower = jnp.linalg.cholesky(matrix[::-1, ::-1])
     return lower[::-1, ::-1]
 

@@ -1,8 +1,8 @@
-"""The unknown leaves of a system, and unbounded coordinates for them, in which positive numbers stay positive and bodies
-physically possible.
+"""Unknown parameters of a system, and unbounded coordinates for them.
 
-A parameter maps its part of a system to dimensionless, unbounded *coordinates* z, and back. Results are reported as its
-*quantities*, in their own units.
+A parameter maps a part of a system to dimensionless, unbounded *coordinates* z, and back. Every z gives valid values: a
+positive number stays positive, and a body physically possible. Results are reported as the parameter's *quantities*, in
+their own units.
 """
 
 import dataclasses
@@ -29,10 +29,13 @@ from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
 
 
 class Prior(eqx.Module):
-    r"""A Gaussian prior: (x − mean)/std is an additional residual for each entry.
+    r"""A Gaussian prior on the quantities x of a parameter: (x − mean)/std is an additional residual for each of them.
 
-    **Arguments:** `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; an infinite
-    `std` means that nothing is known. `relative`: use log(x/mean)/std instead, for positive quantities (`std=0.1`: 10 %).
+    **Arguments:**
+
+    - `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; an infinite `std` means that
+      nothing is known.
+    - `relative`: whether the residual is log(x/mean)/std instead, for positive quantities; `std=0.1` is then 10 %.
     """
 
     mean: Array
@@ -48,7 +51,7 @@ class Prior(eqx.Module):
         check_prior(self.mean, self.std, relative)
 
     def residual(self, quantities: Float[Array, " r"]) -> Float[Array, " r"]:
-        """The residual, with one entry for each quantity."""
+        """The residual at given quantities, with one entry for each."""
         mean, std = (
             jnp.broadcast_to(x, quantities.shape).astype(quantities.dtype)
             for x in (self.mean, self.std)
@@ -60,8 +63,9 @@ class Prior(eqx.Module):
 class AbstractParameter(eqx.Module):
     """An unknown part of a system.
 
-    - `path`: path of its leaf: `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
-    - `unit`: for tables. `frozen`: entries that keep their values. `prior`: a `Prior`, or None.
+    - `path`: the path of its array in the system: `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
+    - `unit`: the unit of its quantities, for tables.
+    - `prior`: a `Prior` on its quantities, or None.
     """
 
     path: eqx.AbstractVar[str]
@@ -73,11 +77,11 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def resolved(self, system: Any) -> "AbstractParameter":
-        """Checks that the parameter fits the initial system; returns it completed with the system's shapes and scales."""
+        """The parameter, completed with shapes and scales from the initial system; raises an error if it does not fit."""
 
     @abstractmethod
     def coordinates(self, system: Any) -> Float[Array, " k"]:
-        """The coordinates z of the values that the system has; frozen entries have no coordinate."""
+        """The coordinates z of the parameter's values in a system; frozen entries have no coordinate."""
 
     @abstractmethod
     def put(self, system: Any, z: Float[Array, " k"]) -> Any:
@@ -85,15 +89,15 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def quantities(self, system: Any) -> Float[Array, " r"]:
-        """The quantities that are reported for the system, in their units, including frozen ones."""
+        """The quantities that are reported for a system, in their units, including frozen ones."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of the quantities."""
+        """The names of the quantities."""
 
     @abstractmethod
     def units(self) -> list[str]:
-        """Units of the quantities."""
+        """The units of the quantities."""
 
     @abstractmethod
     def is_frozen(self) -> list[bool]:
@@ -109,7 +113,7 @@ class AbstractParameter(eqx.Module):
 
 
 class _Entries(AbstractParameter):
-    """The entries of one leaf, each with its own coordinate."""
+    """The entries of one array of the system, each with its own coordinate unless it is frozen."""
 
     path: str = eqx.field(static=True)
     unit: str = eqx.field(static=True, default="")
@@ -119,7 +123,7 @@ class _Entries(AbstractParameter):
 
     @abstractmethod
     def to_coordinate(self, x: Array) -> Array:
-        """The coordinates z of the free entries' values."""
+        """The coordinates z of the free entries, from their values x."""
 
     @abstractmethod
     def from_coordinate(self, z: Array) -> Array:
@@ -140,6 +144,7 @@ class _Entries(AbstractParameter):
 
     @property
     def _free(self) -> np.ndarray:
+        """The indices of the entries that are not frozen."""
         return np.flatnonzero(~np.array(self.frozen, dtype=bool))
 
     def coordinates(self, system: Any) -> Array:
@@ -169,9 +174,13 @@ class _Entries(AbstractParameter):
 
 
 class Positive(_Entries):
-    r"""Positive numbers, with z = log x: a change of z by 0.01 is a change of 1 %.
+    r"""Positive numbers x with the coordinates z = log x: a change of z by 0.01 changes x by 1 %.
 
-    **Arguments:** `path`, `unit`, `prior`; `frozen`: True, or a list with True for each entry that is kept fixed.
+    **Arguments:**
+
+    - `path`: the path of the array in the system, such as `"masses"`; `unit`: its unit, for tables.
+    - `frozen`: True to keep the whole array fixed, or a list with True for each entry that is kept fixed.
+    - `prior`: a `Prior`, or None.
     """
 
     def to_coordinate(self, x: Array) -> Array:
@@ -182,15 +191,15 @@ class Positive(_Entries):
 
     def check(self, values: Array) -> None:
         _checks.check_positive(
-            self.path, values, "Positive takes log x: start above zero, or take Free or Bounded."
+            self.path, values, "Positive uses log x: start above zero, or use Free or Bounded."
         )
 
 
 class Free(_Entries):
-    r"""Numbers of any sign: z = x / scale.
+    r"""Numbers x of any sign, with the coordinates z = x / scale.
 
-    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `scale`: the size of a large
-    change, in the unit of x; default: the largest initial |x|, or 1 if all are zero.
+    **Arguments:** `path`, `unit`, `frozen`, `prior`: see `Positive`; `scale`: the size of a large change, in the unit of x;
+    by default the largest initial |x|, or 1 if all are zero.
     """
 
     scale: Any = None
@@ -214,9 +223,9 @@ class Free(_Entries):
 
 
 class Bounded(_Entries):
-    r"""Numbers between two bounds: x = l + (u − l) / (1 + e^−z).
+    r"""Numbers x between two bounds l and u, with the coordinates z for which x = l + (u − l) / (1 + e^−z).
 
-    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `lower`, `upper`: l < u, in the unit of x.
+    **Arguments:** `path`, `unit`, `frozen`, `prior`: see `Positive`; `lower`, `upper`: l < u, in the unit of x.
     """
 
     lower: float = 0.0
@@ -242,7 +251,9 @@ class Bounded(_Entries):
 
 
 def check_prior_fits(path: str, prior: Any, count: int) -> None:
-    """Checks that the prior has one mean and width, or one for each quantity."""
+    """Checks that the prior has one mean and one standard deviation, or one for each of the parameter's `count`
+    quantities.
+    """
     if prior is None:
         return
     _checks.check_kind(f"prior` of `{path}", prior, Prior, "it must be identify.Prior(mean, std).")

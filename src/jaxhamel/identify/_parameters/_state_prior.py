@@ -7,18 +7,20 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Time
+from jaxhamel._words import counted
 from jaxhamel.identify._checks._parameters import check_prior
 from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.mechanics import System
 
 
 class StatePrior(eqx.Module):
-    r"""A Gaussian prior on a quantity h of each run's initial state: one more residual in each run,
+    r"""A Gaussian prior on a quantity h of each run's initial state x_0. Each run gets the additional residual
 
         (h(x_0) − mean) / std .
 
-    With it each run can have a parameter of its own: a coordinate of the system that a constraint keeps constant. Such a
-    coordinate is part of the initial state, hence estimated for each run; its spread between runs is the prior.
+    With such priors each run can have a parameter of its own: a coordinate of the system that a constraint keeps constant.
+    This coordinate is part of the initial state and is therefore estimated for each run; the prior describes how it varies
+    from run to run.
 
     **Arguments:**
 
@@ -40,7 +42,10 @@ class StatePrior(eqx.Module):
         self.mean = _vector("mean", mean, quantity.size)
         self.std = _vector("std", std, quantity.error_size)
         check_prior(
-            self.mean, self.std, relative=False, exact="Give a small one for what is known exactly."
+            self.mean,
+            self.std,
+            relative=False,
+            exact="For a value that is known exactly give a small standard deviation.",
         )
 
     def residual(
@@ -60,6 +65,7 @@ def _vector(name: str, value: ArrayLike, size: int) -> Array:
     array = jnp.asarray(value, jnp.result_type(float))
     if array.shape not in ((), (1,), (size,)):
         raise ValueError(
-            f"`{name}` of the prior has shape {array.shape}; it must be one number, or one for each of {size}."
+            f"`{name}` of the prior has shape {array.shape}; it must be one number, or one for each of "
+            f"{counted(size, 'component')}."
         )
     return jnp.broadcast_to(array, (size,))
