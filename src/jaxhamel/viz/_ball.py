@@ -29,16 +29,16 @@ class BallMotion:
 
     **Arguments:**
 
-    - `ts`: `(T,)` s.
-    - `quaternion`: `(T, 4)`, scalar first, body to space.
-    - `position`: `(T, 2)` m, of the centre and of the contact point, on the ground.
-    - `radius`: m.
-    - `angles`: `(T, n)`, rail parameter of every mass (rad on closed rails, m on straight ones).
-    - `masses`: `(T, n, 3)` m, positions of the masses in the body frame.
-    - `rails`: `(n, P, 3)` m, every rail as a polyline in the body frame.
-    - `force`: `(T, 3)` N, of the ground on the ball, space frame; `None` when it was not computed.
-    - `weight`: N, of the whole ball.
-    - `reference`: `(T, 2)` m, the point of the reference path at `ts`; `None` without a task.
+    - `ts`: the times [s], `(T,)`.
+    - `quaternion`: the orientation, scalar first, from the body to the space frame, `(T, 4)`.
+    - `position`: the position of the contact point on the ground [m], above which the centre is, `(T, 2)`.
+    - `radius`: the radius of the ball [m].
+    - `angles`: the rail parameter of every mass (rad on closed rails, m on straight ones), `(T, n)`.
+    - `masses`: the positions of the masses in the body frame [m], `(T, n, 3)`.
+    - `rails`: every rail as a polyline in the body frame [m], `(n, P, 3)`.
+    - `force`: the force of the ground on the ball in the space frame [N], `(T, 3)`; None if it was not computed.
+    - `weight`: the weight of the whole ball [N].
+    - `reference`: the point of the reference path at each time [m], `(T, 2)`; None without a reference path.
     """
 
     ts: Float[ndarray, " T"]
@@ -64,7 +64,7 @@ class BallMotion:
     ) -> "BallMotion":
         """The motion of a `jaxhamel.systems.RollingBall` at simulated states.
 
-        **Arguments:** `path`: t -> `(2,)` m, the reference path.
+        **Arguments:** `path`: the reference path, a function from the time to a point `(2,)` in m.
         """
         angles, masses = mass_positions(system, control, ts)
         return cls(
@@ -92,7 +92,9 @@ class BallMotion:
 
     @property
     def error(self) -> Float[ndarray, " T"] | None:
-        """|z(t) − z_d(t)| in m, the distance of the position from the reference; `None` without a reference."""
+        """The tracking error |z(t) − z_d(t)|, the distance of the ball from the reference point [m]; None without a
+        reference.
+        """
         if self.reference is None:
             return None
         return np.linalg.norm(self.position - self.reference, axis=1)
@@ -118,9 +120,9 @@ def _on_the_ground(motion: BallMotion, contact: np.ndarray) -> list[Thing]:
     trail = Trail(contact, label="path of the contact point")
     if motion.reference is None:
         return [trail]
-    asked = np.column_stack([motion.reference, np.zeros(len(motion.ts))])
-    kept = asked[:: max(1, len(asked) // 400)]
-    return [Curve(kept, role="reference", dashed=True, width=2.0, label="path asked for"), trail]
+    reference = np.column_stack([motion.reference, np.zeros(len(motion.ts))])
+    drawn = reference[:: max(1, len(reference) // 400)]
+    return [Curve(drawn, role="reference", dashed=True, width=2.0, label="reference path"), trail]
 
 
 def _the_ball(motion: BallMotion, pose: Pose) -> list[Thing]:
@@ -146,14 +148,18 @@ def ball_charts(
     costs: Float[ndarray, " K"] | None = None,
     friction_limit: float | None = None,
 ) -> list[Chart]:
-    """The charts of a rolling ball: path, angles, forces, tracking error and cost, as far as the data are given."""
+    """The charts of a rolling ball for which there are data: path, tracking error, angles, forces and cost.
+
+    **Arguments:** `costs`: the cost after each iteration of a search, `(K,)`; `friction_limit`: the coefficient of friction
+    of the ground.
+    """
     charts = [_path_chart(motion)]
     if motion.error is not None:
         charts.append(
             Chart(
                 "error",
                 error_figure(motion.ts, motion.error),
-                "Distance between the ball and where it was asked to be, over time",
+                "Distance of the ball from the reference path over time",
             )
         )
     if motion.angles.shape[1]:
@@ -185,7 +191,10 @@ def _path_chart(motion: BallMotion) -> Chart:
 def ball_report(
     motion: BallMotion, *, title: str = "A rolling ball", costs: Float[ndarray, " K"] | None = None
 ) -> Report:
-    """The page of a rolling ball: `Path("report.html").write_text(ball_report(motion).html())`."""
+    """The page of a rolling ball, which `Path("report.html").write_text(ball_report(motion).html())` writes to a file.
+
+    **Arguments:** `costs`: the cost after each iteration of a search, `(K,)`.
+    """
     length = float(np.sum(np.linalg.norm(np.diff(motion.position, axis=0), axis=1)))
     lead = f"The ball rolled {length:.3g} m in {motion.ts[-1] - motion.ts[0]:.4g} s."
     return Report(title, lead, ball_scene(motion), ball_charts(motion, costs=costs))

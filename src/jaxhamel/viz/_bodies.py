@@ -24,9 +24,10 @@ def body_scene(
 
     **Arguments:**
 
-    - `quaternion`: `(T, 4)`, scalar first, body to space.
-    - `edges`: polylines `(P, 3)` m in the body frame, from `box_edges` or `top_edges`.
-    - `point`: `(3,)` m, body frame; its path through space is drawn.
+    - `ts`: the times [s], `(T,)`; `quaternion`: the orientation, scalar first, from the body to the space frame, `(T, 4)`.
+    - `edges`: polylines in the body frame [m], `(P, 3)` each, from `box_edges` or `top_edges`.
+    - `point`: a point of the body in the body frame [m], `(3,)`, whose path through space is drawn; `point_name`: its name.
+    - `speed`: the playback speed with which the page starts.
     """
     pose = Pose(quaternion, np.zeros((len(ts), 3)))
     size = 2.0 * max(float(np.max(np.linalg.norm(line, axis=1))) for line in edges)
@@ -55,9 +56,12 @@ def disk_scene(
 
     **Arguments:**
 
-    - `angle`: `(T,)` rad, φ with Ω = −φ̇ e₂ (Putkaradze & Rogers 2018, appendix C).
-    - `position`: `(T,)` m, of the centre along x.
-    - `masses`: `(T, n, 3)` m, body frame; `rails`: `(n, P, 3)` m, body frame.
+    - `ts`: the times [s], `(T,)`.
+    - `angle`: the angle φ with Ω = −φ̇ e₂ (Putkaradze & Rogers 2018, appendix C) [rad], `(T,)`.
+    - `position`: the position of the centre along x [m], `(T,)`; `radius`: the radius of the disk [m].
+    - `masses`: the positions of the masses in the body frame [m], `(T, n, 3)`; `rails`: every rail as a polyline in the body
+      frame [m], `(n, P, 3)`.
+    - `speed`: the playback speed with which the page starts.
     """
     centre = np.column_stack([position, 0.0 * position, np.full(len(ts), radius)])
     pose = Pose(planar_quaternion(angle), centre)
@@ -76,20 +80,20 @@ def disk_scene(
 def rotated(
     quaternion: Float[ndarray, "T 4"], vector: Float[ndarray, " 3"]
 ) -> Float[ndarray, "T 3"]:
-    """R(q) x for every quaternion (w, **v**): x + 2 w **v** × x + 2 **v** × (**v** × x)."""
+    """The vector R(q) x = x + 2 w **v** × x + 2 **v** × (**v** × x) for every unit quaternion q = (w, **v**)."""
     w, v = quaternion[:, :1], quaternion[:, 1:]
     once = np.cross(v, np.asarray(vector, dtype=float)[None, :])
     return np.asarray(vector)[None, :] + 2.0 * (w * once + np.cross(v, once))
 
 
 def planar_quaternion(angle: Float[ndarray, " T"]) -> Float[ndarray, "T 4"]:
-    """The rotation by φ about −y, under which a disk with φ̇ > 0 rolls towards −x."""
+    """The quaternion of the rotation by φ about −y, by which a disk with φ̇ > 0 rolls towards −x."""
     zero = np.zeros_like(angle)
     return np.stack([np.cos(angle / 2), zero, -np.sin(angle / 2), zero], axis=1)
 
 
 def _wheel(radius: float) -> list[np.ndarray]:
-    """Rim and two diameters in the body's plane of x and z."""
+    """The rim of the disk and two diameters, as polylines in the plane of x and z of the body frame."""
     rim = radius * np.stack([np.cos(CIRCLE), 0 * CIRCLE, np.sin(CIRCLE)], axis=1)
     spokes = [
         radius * np.array([[-1.0, 0, 0], [1, 0, 0]]),

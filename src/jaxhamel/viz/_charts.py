@@ -1,4 +1,7 @@
-"""Charts: figures that become inline SVG in the page, with its theme's colours and with marked time axes for its script."""
+"""Charts: figures that stand in the page as inline SVG, in the colours of its theme.
+
+The positions of the time axes are noted for the page's script, which moves a cursor along them.
+"""
 
 import io
 import re
@@ -25,12 +28,12 @@ class Chart:
 
     @property
     def key(self) -> str:
-        """The name with letters, digits, dots and hyphens only, as the chart's identifier and file name."""
+        """The chart's identifier and file name: its name with letters, digits, dots and hyphens only."""
         return slug(self.name)
 
 
 def distinct(charts: Sequence[Chart]) -> list[Chart]:
-    """The charts with distinct keys (ignoring case); numbers are appended where needed."""
+    """The charts with names whose keys differ, also if case is ignored; a number is appended to a repeated one."""
     found: dict[str, Chart] = {}
     for chart in charts:
         key, number = chart.key, 1
@@ -42,7 +45,7 @@ def distinct(charts: Sequence[Chart]) -> list[Chart]:
 
 
 def inline_svg(chart: Chart) -> str:
-    """The SVG element: no prologue, identifiers unique to the chart, colours as CSS variables."""
+    """The chart as an SVG element without prologue, with identifiers unique to the chart, and colours as CSS variables."""
     buffer = io.StringIO()
     with rc_context({**MATPLOTLIB, "svg.hashsalt": chart.key}):
         chart.figure.savefig(
@@ -57,7 +60,9 @@ def inline_svg(chart: Chart) -> str:
 
 
 def time_boxes(figure: Figure) -> list[dict[str, Any]]:
-    """The position of each time axis (fractions from the top left), and the times at its ends."""
+    """The position of each plot over time, in fractions of the figure from its top left corner, and the times
+    at its ends.
+    """
     settle(figure)
     return [
         _box(axes) | {"t0": float(axes.get_xlim()[0]), "t1": float(axes.get_xlim()[1])}
@@ -67,7 +72,9 @@ def time_boxes(figure: Figure) -> list[dict[str, Any]]:
 
 
 def path_boxes(figure: Figure) -> list[dict[str, Any]]:
-    """The position of each path and the coordinates at its edges, for the dot that the page moves along it."""
+    """The position of each plot of a path and the coordinates at its edges, for the dot that the page moves
+    along the path.
+    """
     settle(figure)
     return [
         _box(axes)
@@ -78,6 +85,7 @@ def path_boxes(figure: Figure) -> list[dict[str, Any]]:
 
 
 def _box(axes) -> dict[str, Any]:
+    """The position of a plot in its figure, as fractions of the figure's width and height from the top left corner."""
     place = axes.get_position()
     return {
         "left": round(place.x0, 5),
@@ -92,7 +100,7 @@ def _rounded_limits(limits) -> list[float]:
 
 
 def _coloured(svg: str) -> str:
-    """Replaces the palette's light colours by CSS variables, and gives text without a colour the page's text colour."""
+    """The SVG with CSS variables in place of the palette's light colours, and with the page's font."""
     for role, colour in LIGHT.items():
         svg = svg.replace(colour, f"var(--{role})")
     return svg.replace("'DejaVu Sans', ", "").replace("sans-serif", "inherit")
@@ -114,13 +122,16 @@ ALL_DRAWN = 50  # runs of at most this many dots stay unchanged
 
 
 def joined_dots(svg: str) -> str:
-    """The SVG with shorter text: many equal round markers in a row become one path of segments without length, whose round
-    ends are the dots.
+    """The SVG with shorter text: one path replaces many equal round markers in a row; its segments have no length, and their
+    round ends are the dots.
     """
     return _RUN.sub(lambda run: _one_path(run, svg), svg)
 
 
 def _one_path(run: re.Match, svg: str) -> str:
+    """The path that replaces a row of equal markers; the row itself if it is short or the marker is no circle
+    with a line.
+    """
     places, style = _PLACE.findall(run[0]), run[2]
     circle = re.search(_CIRCLE.format(re.escape(run[1])), svg)
     stroke = _STROKE.findall(style)

@@ -17,7 +17,7 @@ def check_frames(name: str, value, count: int) -> None:
         row = int(np.argwhere(~np.isfinite(array))[0][0])
         raise ValueError(
             f"`{name}` is not finite at row {row}; a picture needs finite numbers. "
-            "Cut the arrays before the time at which the simulation broke down."
+            "Give the arrays only up to the time at which the simulation broke down."
         )
 
 
@@ -34,8 +34,8 @@ def check_shape_plane(limits, plane, at) -> None:
         or not np.all(array[:, 0] < array[:, 1])
     ):
         raise ValueError(
-            f"`limits` is {limits!r}; it must be ((low, high), (low, high)), low below high, of the two "
-            "shape coordinates drawn. Give for example ((-1.5, 1.5), (-1.5, 1.5))."
+            f"`limits` is {limits!r}; it must be ((low, high), (low, high)), low below high, for the two shape "
+            "coordinates that are drawn. Give for example ((-1.5, 1.5), (-1.5, 1.5))."
         )
     m = 2 if at is None else np.size(at)
     if len(set(plane)) != 2 or not all(0 <= axis < m for axis in plane):
@@ -55,7 +55,7 @@ def check_names(name: str, value, count: int) -> None:
 
 
 def check_gait_curve(name: str, value) -> None:
-    """Checks a curve in shape space: enough finite rows of at least two coordinates."""
+    """Checks that a curve in shape space has at least nine finite points with at least two coordinates each."""
     array = np.asarray(value)
     if (
         array.ndim != 2
@@ -64,8 +64,8 @@ def check_gait_curve(name: str, value) -> None:
         or not np.all(np.isfinite(array))
     ):
         raise ValueError(
-            f"the gait {name!r} in `gaits` has shape {array.shape}; it must be finite points (T, m) along "
-            "the loop, T at least 9. Sample the curve: jax.vmap(curve)(times)."
+            f"the gait {name!r} in `gaits` has shape {array.shape}; it must be an array (T, m) of finite points along the "
+            "loop, with T at least 9. Sample the curve: jax.vmap(curve)(times)."
         )
 
 
@@ -74,6 +74,6 @@ def check_planar_path(name: str, value) -> None:
     array = np.asarray(value)
     if array.ndim != 2 or array.shape[1] != 3 or len(array) < 2 or not np.all(np.isfinite(array)):
         raise ValueError(
-            f"`{name}` has shape {array.shape}; it must be finite poses (angle, x, y), (T, 3), such as g of "
+            f"`{name}` has shape {array.shape}; it must be an array (T, 3) of finite poses (angle, x, y), such as g of "
             "control.gait_motion on SE2()."
         )

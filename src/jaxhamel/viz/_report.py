@@ -18,7 +18,7 @@ SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
 LONG_TABLE = 20  # the largest number of rows of a table that is shown unfolded
 ONE_LINE = 26  # values of up to this many characters are kept on one line
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
-# the page may only run its own script, identified by its hash; it may not load, send or frame anything
+# the page may only run its own script, which the hash identifies; it may not load or send anything or embed other pages
 POLICY = (
     "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
@@ -31,12 +31,13 @@ class Report:
 
     **Arguments:**
 
-    - `title`, `lead`: heading and the sentence under it.
-    - `scene`: the motion that is animated; None leaves the animation out.
-    - `charts`: plots below it, in order.
-    - `tiles`: the most important numbers, as `(value, meaning)`.
-    - `tables`: heading → rows; values may be numbers, text, or short lists of them.
+    - `title`, `lead`: the heading, and the sentence under it.
+    - `scene`: the motion that is animated; None for a page without animation.
+    - `charts`: the plots below the animation, in order.
+    - `tiles`: the most important numbers, as pairs of texts (value, meaning).
+    - `tables`: the rows of each table by its heading, as names with values: numbers, text, or short lists of them.
     - `warning`: an important sentence, such as the reason for an early end of the simulation.
+    - `colophon`: a line at the end of the page, such as the version that wrote it.
     """
 
     title: str
@@ -49,7 +50,7 @@ class Report:
     colophon: str = ""
 
     def html(self) -> str:
-        """The page, self-contained: no link, font, script or image from elsewhere."""
+        """The text of the page, which loads no font, script or image from elsewhere."""
         page = _asset("page.html") if self.scene else _still(_asset("page.html"))
         return _filled_template(page, self._parts())
 
@@ -93,12 +94,12 @@ def _asset(name: str) -> str:
 
 
 def _filled_template(template: str, parts: Mapping[str, str]) -> str:
-    """The template with each `{{name}}` replaced by the part of that name; inserted text is not searched again."""
+    """The template with the part of that name in place of each `{{name}}`; inserted text is not searched again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def _still(page: str) -> str:
-    """The page without the animation, its controls and its script."""
+    """The template of the page without the animation, its controls and its script."""
     for part in (
         r'<section class="card stage".*?</section>\n',
         r"<script.*</script>\n",
@@ -109,7 +110,7 @@ def _still(page: str) -> str:
 
 
 def _json(data: object) -> str:
-    """The data as compact JSON without a `<`, which could end the page's script element or begin a comment."""
+    """The data as compact JSON. It has no `<`, which could end the page's script element or begin a comment."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

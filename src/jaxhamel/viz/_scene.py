@@ -1,7 +1,8 @@
-"""The content of an animation: objects, each fixed to a rigid motion, as plain arrays.
+"""The content of an animation as plain arrays: objects, each of which may move with a body.
 
-A point X of an object with pose (R, p) is drawn at x(t) = R(t) X + p(t); an object without a pose is given in the space
-frame. Arrays with a leading time axis move within their pose (masses along their rails).
+A point X of an object with the pose (R, p) is drawn at x(t) = R(t) X + p(t); the points of an object without a pose are
+given in the space frame. If its array has a leading time axis, an object also moves relative to its pose, as masses do along
+their rails.
 """
 
 from collections.abc import Sequence
@@ -21,8 +22,8 @@ class Pose:
 
     **Arguments:**
 
-    - `quaternion`: `(T, 4)`, unit, scalar first; maps body to space.
-    - `position`: `(T, 3)` m, of the body frame's origin.
+    - `quaternion`: unit quaternion of the rotation from the body to the space frame, scalar first, `(T, 4)`.
+    - `position`: position of the body frame's origin [m], `(T, 3)`.
     """
 
     quaternion: Float[ndarray, "T 4"]
@@ -31,7 +32,7 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Sphere:
-    """A translucent shell of `radius` (m) with coloured octants, centred at its pose's origin."""
+    """A translucent sphere with coloured octants; its centre is the origin of its pose, its `radius` is in m."""
 
     radius: float
     pose: Pose
@@ -43,9 +44,10 @@ class Points:
 
     **Arguments:**
 
-    - `positions`: `(n, 3)` or `(T, n, 3)` m.
-    - `radius`: m, as drawn.
-    - `roles`: colour of each ball, names of the palette; `("series1", ...)` when not given.
+    - `positions`: the centres of the balls [m], `(n, 3)` or `(T, n, 3)`.
+    - `radius`: the radius with which they are drawn [m].
+    - `roles`: the colour of each ball, by its name in the palette; by default the colours of the series.
+    - `label`: the text in the legend.
     """
 
     positions: Float[ndarray, "*T n 3"]
@@ -57,7 +59,9 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A polyline `(P, 3)` or `(T, P, 3)` m; `dashed` and `role` determine its style."""
+    """A polyline through `points` [m], `(P, 3)` or `(T, P, 3)`; `role` is the name of its colour in the palette, `width` its
+    width in pixels.
+    """
 
     points: Float[ndarray, "*T P 3"]
     pose: Pose | None = None
@@ -69,7 +73,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """The path of a point, `(T, 3)` m in the space frame, which the animation draws up to the present time."""
+    """The path of a point in the space frame [m], `(T, 3)`, which the animation draws up to the displayed time."""
 
     points: Float[ndarray, "T 3"]
     role: str = "path"
@@ -78,7 +82,9 @@ class Trail:
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """A vector `(T, 3)` drawn at `origin` `(T, 3)` m in the space frame; `scale`: its length in m per unit of the vector."""
+    """An arrow that represents a vector `(T, 3)` at its `origin` `(T, 3)` [m], both in the space frame; `scale`: its length
+    in m per unit of the vector.
+    """
 
     origin: Float[ndarray, "T 3"]
     vector: Float[ndarray, "T 3"]
@@ -89,7 +95,7 @@ class Arrow:
 
 @dataclass(frozen=True, eq=False)
 class Triad:
-    """The axes x, y, z of a pose, each of `length` m, in the first three series colours."""
+    """The axes x, y and z of a pose as arrows of a given `length` [m], in the first three colours of the series."""
 
     length: float
     pose: Pose
@@ -104,15 +110,16 @@ class Scene:
 
     **Arguments:**
 
-    - `ts`: `(T,)` s, increasing.
+    - `ts`: the times in increasing order [s], `(T,)`.
     - `things`: the objects to draw.
-    - `focus`: `(T, 3)` m, the point that the camera follows.
-    - `extent`: m, size of the region that fills the view.
-    - `ground`: height of the ground plane in m; `None`: no ground.
-    - `speed`: playback speed the page starts with.
+    - `focus`: the point that the camera follows [m], `(T, 3)`.
+    - `extent`: the size of the region that fills the view [m].
+    - `ground`: the height of the ground plane [m]; None for no ground.
+    - `speed`: the playback speed with which the page starts.
     - `view`: azimuth and elevation of the camera in degrees.
+    - `frames`: the largest number of times that the page keeps.
 
-    **Raises:** `ValueError` if an array does not have the `T` rows of `ts` or is not finite.
+    **Raises:** `ValueError` if an array with a time axis does not have the T rows of `ts` or is not finite.
     """
 
     ts: Float[ndarray, " T"]
@@ -162,7 +169,7 @@ def _pose(thing: Thing) -> Pose | None:
 
 
 def _moving_arrays(thing: Thing):
-    """The arrays of an object that have a time axis, with their names."""
+    """Yields the name and the array of each array of an object that has a time axis."""
     if (pose := _pose(thing)) is not None:
         yield "pose.quaternion", pose.quaternion
         yield "pose.position", pose.position
@@ -179,6 +186,7 @@ def _moving_arrays(thing: Thing):
 
 
 def _rows_kept(count: int, most: int) -> np.ndarray:
+    """The indices of at most `most` of `count` times, at equal distances, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
@@ -188,6 +196,7 @@ def _rounded_list(array: np.ndarray, digits: int) -> list[Any]:
 
 
 def _in_time(array: np.ndarray, keep: np.ndarray, digits: int) -> dict[str, Any]:
+    """The data of points for JSON, at the times `keep` if they move; `moving` tells whether they do."""
     moving = array.ndim == 3
     values = array[keep] if moving else array
     return {"moving": moving, "count": int(array.shape[-2]), "data": _rounded_list(values, digits)}

@@ -18,7 +18,7 @@ SHELL_PIXELS = 700
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole at `eye`; the rows of `axes` are right, up and forward."""
+    """A pinhole camera at the point `eye`; the rows of `axes` are its directions right, up and forward."""
 
     eye: np.ndarray
     axes: np.ndarray
@@ -38,7 +38,7 @@ class Camera:
         return (points - self.eye) @ self.axes.T
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Picture coordinates `(..., 2)`: the picture extends one unit above and below its centre."""
+        """Picture coordinates `(..., 2)` of points `(..., 3)`; the picture reaches one unit above and below its centre."""
         seen = self.see(points)
         return FOCAL * 2.0 * seen[..., :2] / seen[..., 2:]
 
@@ -52,14 +52,15 @@ def snapshot(
     view: tuple[float, float] | None = None,
     target: Sequence[float] | None = None,
 ) -> Figure:
-    """A figure of the scene at `time` (default: its last time).
+    """A figure of the scene at one time.
 
     **Arguments:**
 
-    - `zoom`: magnification; 1 shows a region of about three times `scene.extent`.
+    - `time`: the time [s]; the scene is drawn at the nearest of its times, by default at its last one.
+    - `zoom`: magnification; with 1 the camera is 2.9 times `scene.extent` away.
     - `size`: width and height in inches.
-    - `view`: azimuth and elevation in degrees; default: the scene's.
-    - `target`: `(3,)` m, the point at the centre of the view; default: the scene's focus at that time.
+    - `view`: azimuth and elevation of the camera in degrees, by default those of the scene.
+    - `target`: the point at the centre of the view [m], `(3,)`, by default the scene's focus at that time.
     """
     i = len(scene.ts) - 1 if time is None else int(np.argmin(np.abs(scene.ts - time)))
     distance = 2.9 * scene.extent / zoom
@@ -106,6 +107,7 @@ def _curve(axes, camera: Camera, curve: Curve, i: int) -> None:
 
 
 def _placed(points: np.ndarray, pose: Pose | None, i: int) -> np.ndarray:
+    """The points in the space frame at the i-th time."""
     now = points[i] if points.ndim == 3 else points
     return now if pose is None else now @ _matrix(pose.quaternion[i]).T + pose.position[i]
 
@@ -117,7 +119,9 @@ def _matrix(q: np.ndarray) -> np.ndarray:
 
 
 def _draw_line(axes, camera, points, role, width, depth, **look) -> None:
-    """Draws the part of a polyline in front of the camera, above all objects with a larger `depth`."""
+    """Draws the part of a polyline in front of the camera. It covers all objects with a larger `depth`; with depth 0 it is
+    covered by all.
+    """
     seen = camera.see(points)
     flat = np.where(seen[:, 2:] > 0.02 * np.abs(seen).max(), camera.project(points), np.nan)
     axes.plot(*flat.T, color=LIGHT[role], linewidth=width, zorder=-depth if depth else -1e6, **look)
@@ -139,7 +143,9 @@ def _arrow(axes, camera: Camera, start, end, role: str) -> None:
 
 
 def _ground(axes, camera: Camera, aim, distance: float, scene: Scene) -> None:
-    """Draws the grid on the ground as in the page: its spacing is 1, 2 or 5 times a power of ten; it fades with distance."""
+    """Draws the grid on the ground as in the page: its spacing is 1, 2 or 5 times a power of ten, and it fades with the
+    distance from the point `aim`.
+    """
     raw = 1.6 * distance / 15
     power = 10.0 ** np.floor(np.log10(raw))
     step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw)
@@ -174,7 +180,9 @@ def _shadow(axes, camera: Camera, centre, radius: float) -> None:
 
 
 def _sphere_image(axes, camera, centre, radius, matrix, paint, order, pixels, side="front") -> None:
-    """Casts a ray through every pixel of a square around the sphere and paints the point that it hits."""
+    """Draws a sphere: a ray through every pixel of a square around it hits its front or back side at a point, whose colour
+    `paint` gives.
+    """
     c = camera.see(centre)
     squared = c @ c - radius**2
     half = 1.08 * 2.0 * FOCAL * radius / np.sqrt(c[2] ** 2 - radius**2)
@@ -204,10 +212,13 @@ def _sphere_image(axes, camera, centre, radius, matrix, paint, order, pixels, si
 
 
 def _lit(normal: np.ndarray) -> np.ndarray:
+    """The brightness of a surface with the given normals, in camera coordinates, under a light from the upper left."""
     return np.maximum(0.0, normal @ np.array([-0.42, 0.68, -0.6]))
 
 
 def _solid(colour: str):
+    """The paint of a small ball: one colour, shaded, with a highlight."""
+
     def paint(normal, body, facing, pixels):
         lit = _lit(normal)[..., None]
         shaded = np.asarray(to_rgb(colour)) * (0.55 + 0.5 * lit)
@@ -218,7 +229,7 @@ def _solid(colour: str):
 
 
 def _octants(side: str):
-    """The paint of a ball's shell, as in the page: octants in two tints, three great circles, a rim, a highlight."""
+    """The paint of a sphere, as in the page: octants in two tints, three great circles, a rim and a highlight."""
     front = side == "front"
 
     def paint(normal, body, facing, pixels):

@@ -1,4 +1,4 @@
-"""One palette for figures and page, so that colours agree in plots and animation."""
+"""The palette of the figures and of the page, so that the colours of plots and animation agree."""
 
 import itertools
 import re
@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.axis import Axis
 from matplotlib.ticker import ScalarFormatter
 
-# Roles, each with its colour in light and in dark. PNG figures are light; in the page every light
-# colour of a figure becomes the variable `--role`, so that charts follow the reader's theme.
+# The colour of each role in the light and in the dark theme. PNG figures are light. In the page the variable `--role`
+# replaces every light colour of a figure, so that charts follow the reader's theme.
 LIGHT = {
     "ink": "#1b2431",
     "muted": "#5d6979",
@@ -82,17 +82,15 @@ def roles(count: int) -> Sequence[str]:
 
 
 def css_variables(palette: dict[str, str]) -> str:
-    """The palette as CSS custom properties, `--ink: #1b2431; ...`."""
+    """The palette as CSS variables: `--ink: #1b2431; ...`."""
     return " ".join(f"--{role}: {colour};" for role, colour in palette.items())
 
 
-# An offset and a power of ten that all tick labels of an axis share are moved into the axis' label.
-
-
 def share_in_label(axis: Axis) -> None:
-    """Moves offset and power of ten into an axis' label: "x / m" becomes "(x − 12 m) / 10⁻⁵ m" for numbers with many digits.
+    """Makes an axis show the offset and the power of ten that its tick labels share in its own label: "x / m" becomes, for
+    example, "(x − 12 m) / 10⁻⁵ m".
 
-    Matplotlib would write "1e−5 + 1.2e1" above the axis, the place of our legends. Nonlinear axes are not changed.
+    Matplotlib would write "1e−5 + 1.2e1" above the axis, where the legends are. An axis that is not linear stays unchanged.
     """
     if isinstance(axis.get_major_formatter(), ScalarFormatter):
         axis.set_major_formatter(_Shared())
@@ -103,14 +101,16 @@ _ABOVE = re.compile(r"(?:1e([+-]?\d+))?([+-].+)?")
 
 
 class _Shared(ScalarFormatter):
+    """Formats tick labels, and writes their common offset and power of ten into the axis' label."""
+
     def __init__(self):
         super().__init__(useMathText=False, useLocale=False)
         self.set_powerlimits((-3, 5))
         self._label, self._written = "", None
 
     def set_locs(self, locs) -> None:
-        """Writes the axis' label anew. Matplotlib calls this before it measures and draws the axis; the label may have
-        changed since the last call.
+        """Sets the tick positions and writes the axis' label anew, since it may have changed. Matplotlib calls this before
+        it measures and draws the axis.
         """
         super().set_locs(locs)
         if not isinstance(self.axis, Axis):
@@ -122,7 +122,7 @@ class _Shared(ScalarFormatter):
         self.axis.set_label_text(self._written)
 
     def get_offset(self) -> str:
-        """An empty text: offset and power of ten stand in the axis' label."""
+        """An empty text, since offset and power of ten stand in the axis' label."""
         return ""
 
 

@@ -1,1 +1,1 @@
-"""Figures from arrays: one function for each kind, which returns a `matplotlib.figure.Figure` made without pyplot."""
+"""Figures of arrays: one function for each kind, which returns a `matplotlib.figure.Figure` that pyplot does not manage."""

@@ -23,10 +23,10 @@ LayoutName = Literal["constrained"] | None
 
 
 def styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorates a function that makes a figure, so that it uses the package's style without changing the user's rcParams.
+    """Decorates a function that makes a figure: it then uses the package's style, without a change of the user's rcParams.
 
     Text arguments are shown literally: dollar signs do not begin formulas, and control characters are made visible. Numbers
-    so large that matplotlib's ticks would overflow are left out, like NaN.
+    so large that matplotlib's ticks would overflow are left out, as NaN is.
     """
 
     @wraps(make)
@@ -38,7 +38,7 @@ def styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def _drawable(value: Any) -> Any:
-    """An argument of a figure with text made literal, and with NaN for numbers beyond `LARGEST_DRAWN`."""
+    """An argument of a figure with literal text, and with NaN in place of numbers beyond `LARGEST_DRAWN`."""
     if isinstance(value, ndarray) and value.dtype.kind == "f":
         return np.where(np.abs(value) <= LARGEST_DRAWN, value, np.nan)
     return _literal(value)
@@ -56,13 +56,15 @@ def _literal(value: Any) -> Any:
 
 
 def save(figure: Figure, path: Path | IO[bytes], *, dpi: int = 150) -> None:
-    """Writes a figure as PNG, to a path or an open file; equal figures give equal bytes."""
+    """Writes a figure as PNG to a path or an open file; equal figures give equal bytes. `dpi`: pixels per inch."""
     settle(figure)
     figure.savefig(path, dpi=dpi, format="png", facecolor="white", metadata={"Software": None})
 
 
 def settle(figure: Figure) -> None:
-    """Computes the layout of a figure and fixes it: matplotlib would compute it at each drawing, in half of its time."""
+    """Computes the layout of a figure and fixes it. Otherwise matplotlib would compute it at each drawing, which takes half
+    of the drawing's time.
+    """
     engine = figure.get_layout_engine()
     if engine is not None and not isinstance(engine, PlaceHolderLayoutEngine):
         engine.execute(figure)
@@ -72,7 +74,7 @@ def settle(figure: Figure) -> None:
 
 
 class _DrawnOnce(Figure):
-    """A figure without a layout engine once `settle` has fixed its layout: with one, matplotlib draws each file twice."""
+    """A figure that has no layout engine once `settle` has fixed its layout; with one, matplotlib draws each file twice."""
 
     def get_layout_engine(self) -> Any:
         engine = super().get_layout_engine()
@@ -80,7 +82,7 @@ class _DrawnOnce(Figure):
 
 
 def canvas(width: float = 6.4, height: float = 3.7, layout: LayoutName = "constrained") -> Figure:
-    """A figure with its own canvas, not managed by pyplot; sizes in inches."""
+    """A figure with its own canvas, which pyplot does not manage; width and height in inches."""
     figure = _DrawnOnce(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
@@ -92,6 +94,7 @@ def one_plot() -> tuple[Figure, Axes]:
 
 
 def time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool = True) -> None:
+    """Gives axes whose abscissa is time a title and labels; that of the abscissa only if they are the `last` of a column."""
     axes.set(title=title, ylabel=ylabel)
     share_in_label(axes.yaxis)
     if ts[-1] > ts[0]:

@@ -19,7 +19,7 @@ from jaxhamel.viz._figures._canvas import (
 )
 from jaxhamel.viz._style import LIGHT
 
-MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to its size
+MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to the path's size
 WIDTH = 1.4  # the least width of the picture of paths, relative to its height
 MOST_COORDINATES = 12  # the largest number of coordinates that are drawn
 
@@ -34,10 +34,12 @@ def held_paths_figure(
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
-    """Paths of closed loops over those of the same robots in open loop, with the reference dashed; equal scales.
+    """The paths of robots with feedback, drawn over those of the same robots without; the reference path is dashed.
 
-    **Arguments:** `closed`, `open_loop`: `(B, T, 2)` and `(C, T, 2)` m, NaN after a path has ended early; `reference`:
-    `(S, 2)` m. The picture shows the neighbourhood of the reference.
+    Both axes have the same scale. The picture shows the neighbourhood of the reference path.
+
+    **Arguments:** `closed`, `open_loop`: the paths with feedback, `(B, T, 2)`, and without, `(C, T, 2)`, in m; NaN after a
+    path has ended early. `reference`: points of the reference path [m], `(S, 2)`. `unit`, `labels`: of the two axes.
     """
     figure, axes = one_plot()
     low, high = reference.min(axis=0), reference.max(axis=0)
@@ -68,7 +70,7 @@ def held_paths_figure(
 def _within_picture(
     path: Float[ndarray, "T 2"], low: ndarray, high: ndarray
 ) -> Float[ndarray, "T 2"]:
-    """The path with NaN for points far outside of the picture, which would only make the page larger."""
+    """The path with NaN in place of points far outside of the picture, which would only make the page's file larger."""
     with np.errstate(invalid="ignore"):
         far = ~np.all((path > low) & (path < high), axis=1, keepdims=True)
     return np.where(far, np.nan, path)
@@ -80,12 +82,15 @@ def held_errors_figure(
     closed: Float[ndarray, "B T"],
     open_loop: Float[ndarray, "C T"],
     *,
-    title: str = "Distance from the path asked for",
+    title: str = "Distance from the reference path",
     unit: str = "m",
 ) -> Figure:
-    """Tracking errors of closed loops and of open loops over time: the median, and the band with 90 % of them; logarithmic.
+    """The tracking errors of many robots over time, with feedback and without, on a logarithmic scale.
 
-    **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T)` and `(C, T)`, NaN after a motion has ended early.
+    A line is the median over the robots; a band contains 90 % of them.
+
+    **Arguments:** `ts`: the times [s], `(T,)`; `closed`, `open_loop`: the errors with feedback, `(B, T)`, and without,
+    `(C, T)`, in `unit`; NaN after a motion has ended early.
     """
     figure, axes = one_plot()
     _band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
@@ -106,12 +111,12 @@ def held_coordinates_figure(
 ) -> Figure:
     """Each coordinate of many robots over time, with feedback and without; the plan is dashed.
 
-    A line is the median over the robots; a band contains 90 % of them.
+    A line is the median over the robots; a band contains 90 % of them. The picture shows the neighbourhood of the plan,
+    which robots without feedback may leave. At most twelve coordinates are drawn.
 
-    The picture shows the neighbourhood of the plan, from which open loops may leave. At most twelve coordinates are drawn.
-
-    **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T, n)` and `(C, T, n)`, NaN after a motion has ended early;
-    `plan`: `(T, n)`; `names`: one for each coordinate.
+    **Arguments:** `ts`: the times [s], `(T,)`; `closed`, `open_loop`: the n coordinates with feedback, `(B, T, n)`, and
+    without, `(C, T, n)`, NaN after a motion has ended early; `plan`: the coordinates of the plan, `(T, n)`; `names`: the
+    name of each coordinate.
     """
     count = min(len(names), MOST_COORDINATES)
     columns = 1 if count < 3 else 2
@@ -140,11 +145,16 @@ def region_figure(
     title: str = "Where the controller holds",
     labels: tuple[str, str] = ("a", "b"),
 ) -> Figure:
-    """The region in which a controller holds: the cells of a grid, blue if it holds and grey if it does not.
+    """The region of initial states from which a controller holds the system: a cell of the grid is blue if it does, and grey
+    if it does not.
 
-    **Arguments:** `first` (abscissa), `second`, `held`: `values` and `held` of a `jaxhamel.control.Region`; `boundary`:
-    `(S, 2)`, of a region that is known, dashed; `paths`: `(T, 2)` each, motions in the plane of the grid; `labels`: of the
-    axes, with units.
+    **Arguments:**
+
+    - `first`, `second`: the values on the abscissa and the ordinate, `(A,)` and `(B,)`, and `held`: whether the controller
+      holds, `(A, B)`: `values` and `held` of a `jaxhamel.control.Region`.
+    - `boundary`: points of the boundary of a known region, `(S, 2)`, which is dashed.
+    - `paths`: motions in the plane of the grid, `(T, 2)` each.
+    - `labels`: the labels of the two axes, with units.
     """
     figure, axes = one_plot()
     held = np.asarray(held, dtype=bool)
@@ -167,7 +177,7 @@ def region_figure(
 
 
 def _limit_ordinate(axes: Axes, plan: Float[ndarray, " T"]) -> None:
-    """Limits the ordinate to the neighbourhood of the plan; not for a constant plan, for which all values are shown."""
+    """Limits the ordinate to the neighbourhood of the plan, unless the plan is constant."""
     low, high = float(np.min(plan)), float(np.max(plan))
     if high - low > 1e-6 * max(abs(low), abs(high)):
         room = MARGIN_OF_PATH * (high - low)
@@ -175,15 +185,16 @@ def _limit_ordinate(axes: Axes, plan: Float[ndarray, " T"]) -> None:
 
 
 def _positive_errors(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
-    """The errors, with NaN at the times at which none is positive, which a logarithmic axis cannot show."""
+    """The errors, with NaN at times at which none is positive, since a logarithmic axis cannot show zero."""
     return np.where((np.nan_to_num(errors) > 0).any(axis=0), errors, np.nan)
 
 
-def _band(axes: Axes, ts: ndarray, errors: ndarray, role: str, label: str) -> None:
-    known = np.isfinite(errors).any(axis=0)
+def _band(axes: Axes, ts: ndarray, values: ndarray, role: str, label: str) -> None:
+    """Draws the median of values `(B, T)` over time, and the band that contains 90 % of them."""
+    known = np.isfinite(values).any(axis=0)
     if not known.any():
         return
-    at, found = ts[known], errors[:, known]
+    at, found = ts[known], values[:, known]
     low, middle, high = np.nanquantile(found, (0.05, 0.5, 0.95), axis=0)
     axes.fill_between(at, low, high, color=LIGHT[role], alpha=0.22, linewidth=0)
     axes.plot(at, middle, color=LIGHT[role], label=f"{label}: median, 90 %")

@@ -2,10 +2,11 @@
 
     ξ = −A(r) ṙ ,      log g ≈ ∫ B^α_12 dr¹ dr²   over the inside of a loop that turns from axis 1 to 2
 
-Each row of −A is a vector field on shape space: a change of shape along its arrows moves the body in the component of ξ of
-that row, one across them does not. Each component of the curvature B is a height function: its volume under a loop is the
-displacement after a cycle, to first order, and exactly on an abelian group. With Müller's sign of B
-(`jaxhamel.geometry.curvature`) counter-clockwise loops around positive values give a positive displacement.
+Each row of −A is a vector field on shape space. A change of shape along its arrows moves the body in the component of ξ that
+belongs to the row; a change of shape across the arrows does not. Each component of the curvature B is a height function. The
+volume under it inside of a loop is the displacement after a cycle: to first order, and exactly on an abelian group. With
+Müller's sign of B (`jaxhamel.geometry.curvature`), counter-clockwise loops around positive values give a positive
+displacement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,16 +49,16 @@ def connection_figure(
     at: Float[ndarray, " m"] | None = None,
     arrows: int = 15,
 ) -> Figure:
-    """The rows of −A(r) as vector fields over a plane of shapes, one panel each.
+    """The rows of −A(r) as vector fields over a plane of shapes, with one panel for each row.
 
     **Arguments:**
 
-    - `connection`: `connection(r)` → A `(f, m)` of ξ = −A ṙ.
+    - `connection`: the function from the shape r `(m,)` to the matrix A `(f, m)` of ξ = −A ṙ.
     - `limits`: ((low, high), (low, high)) of the two shape coordinates.
-    - `gaits`: closed curves to draw, `(T, m)` each, by name.
-    - `names`, `units`: of the f components of ξ; `shapes`: labels of the two axes.
-    - `plane`: which two shape coordinates; `at` `(m,)`: the others' values, for m > 2.
-    - `arrows`: number of arrows along each side.
+    - `gaits`: closed curves in shape space that are drawn too, `(T, m)` each, by name.
+    - `names`, `units`: name and unit of each of the f components of ξ; `shapes`: the labels of the two axes.
+    - `plane`: the indices of the two shape coordinates; `at`: the values of all shape coordinates, `(m,)`, needed for m > 2.
+    - `arrows`: the number of arrows along each side.
 
     **Raises:** `ValueError` for limits, gaits, names or planes that do not fit.
     """
@@ -93,10 +94,10 @@ def curvature_figure(
     at: Float[ndarray, " m"] | None = None,
     samples: int = 81,
 ) -> Figure:
-    """The height functions B^α_12(r) over a plane of shapes, one panel each, with the zero level as a line.
+    """The height functions B^α_12(r) over a plane of shapes, with one panel for each α and a line where the height is zero.
 
-    **Arguments:** as for `connection_figure`; `space`: the group, whose bracket enters the curvature;
-    `samples`: number of grid points along each side.
+    **Arguments:** those of `connection_figure`; `space`: the group, whose bracket is part of the curvature; `samples`: the
+    number of grid points along each side. **Raises:** as `connection_figure`.
     """
     shape = _plane(limits, plane, at)
     r1, r2 = _grid(limits, samples)
@@ -125,15 +126,17 @@ def gait_figure(
     poses: int = 13,
     title: str = "Path of the body",
 ) -> Figure:
-    """The planar motion of a body under a gait: its path with poses, and (x, y) and angle over the cycles.
+    """The planar motion of a body under a gait: its path with some poses, and (x, y) and the angle over the cycles.
 
     **Arguments:**
 
-    - `path`: `(T, 3)` (angle, x, y) [rad, m], equally spaced in time, for example from `control.gait_motion` on
+    - `path`: poses (angle, x, y) [rad, m] at equal intervals of time, `(T, 3)`, for example from `control.gait_motion` on
       `SE2`.
-    - `cycles`: number of cycles in the path.
-    - `length`: length of the stick that represents the body [m], default a tenth of the path's size.
-    - `poses`: number of sticks.
+    - `cycles`: the number of cycles in the path.
+    - `length`: the length of the stick that represents the body [m], by default a tenth of the path's size.
+    - `poses`: the number of sticks.
+
+    **Raises:** `ValueError` for a path of another shape, and for `cycles` that is not positive.
     """
     path = np.asarray(path)
     check_planar_path("path", path)
@@ -160,7 +163,7 @@ def gait_figure(
 
 
 def _plane(limits: AxisLimits, plane: tuple[int, int], at) -> Callable[..., Any]:
-    """The function (r1, r2) → `(N, m)` from two shape coordinates `(N,)` to the shapes in the plane through `at`."""
+    """The function from the two drawn shape coordinates r1, r2 `(N,)` to the shapes `(N, m)` in the plane through `at`."""
     check_shape_plane(limits, plane, at)
     base = np.zeros(2) if at is None else np.asarray(at, dtype=float)
 
@@ -181,6 +184,7 @@ def _grid(limits: AxisLimits, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _check_drawing(
     rows: int, names: Sequence[str], units: Sequence[str], gaits: Gaits | None
 ) -> None:
+    """Checks that there are a name and a unit for each row of the connection, and that the gaits can be drawn."""
     check_names("names", names, rows)
     check_names("units", units, rows)
     for name, gait in (gaits or {}).items():
@@ -193,7 +197,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _arrows(axes: Axes, r1, r2, field, limits: AxisLimits, count: int) -> None:
-    """Draws a vector field with arrows in the units of the axes; the longest is nearly as long as the grid's spacing."""
+    """Draws a vector field `(N, 2)` of lengths up to 1; an arrow of length 1 is nearly as long as the grid's spacing."""
     steps = np.array([high - low for low, high in limits]) / (count - 1)
     drawn = field * 0.9 * np.min(steps)
     axes.quiver(
@@ -213,7 +217,7 @@ def _arrows(axes: Axes, r1, r2, field, limits: AxisLimits, count: int) -> None:
 
 
 def _contours(figure: Figure, axes: Axes, r1, r2, height, unit: str) -> None:
-    """Draws filled contours of a height function, white at zero, with the line of zeros and a colour bar."""
+    """Draws the filled contours of a height function, white at zero, the line where it is zero, and a colour bar."""
     size = float(np.max(np.abs(height)))
     shape = height.shape
     grid = r1.reshape(shape), r2.reshape(shape)
@@ -243,7 +247,7 @@ def _shape_axes(
 
 
 def _draw_gaits(axes: Axes, gaits: Gaits | None, plane: tuple[int, int]) -> None:
-    """Draws each gait with an arrow head for its direction."""
+    """Draws each gait, with an arrow head that shows its direction."""
     for (name, gait), role in zip((gaits or {}).items(), _cycled(len(gaits or {})), strict=True):
         x, y = np.asarray(gait)[:, plane[0]], np.asarray(gait)[:, plane[1]]
         axes.plot(x, y, color=LIGHT[role], label=name, linewidth=1.8)
@@ -266,6 +270,7 @@ def _finished(figure: Figure, panels: list[Axes], gaits: Gaits | None) -> Figure
 
 
 def _gait_axes(figure: Figure) -> tuple[Axes, Axes, Axes]:
+    """The axes of the path, of the position and of the angle."""
     grid = figure.add_gridspec(2, 2, width_ratios=(1.35, 1))
     plane = figure.add_subplot(grid[:, 0])
     position = figure.add_subplot(grid[0, 1])
@@ -273,7 +278,7 @@ def _gait_axes(figure: Figure) -> tuple[Axes, Axes, Axes]:
 
 
 def _sticks(axes: Axes, path: np.ndarray, poses: int, length: float) -> None:
-    """Draws the body as a stick with a dot at its front, darker with time."""
+    """Draws the body at some times as a stick with a dot at its front; later sticks are darker."""
     rows = np.unique(np.linspace(0, len(path) - 1, poses).round().astype(int))
     for k, (angle, x, y) in enumerate(path[rows]):
         dx, dy = length / 2 * np.cos(angle), length / 2 * np.sin(angle)

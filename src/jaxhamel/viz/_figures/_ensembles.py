@@ -22,10 +22,8 @@ from jaxhamel.viz._style import LIGHT, roles
 
 MOST_BINS = 70  # the largest number of bins in a histogram
 
-# values of |x|² below which half and 95 % of the points of a two-dimensional unit normal distribution lie
+# of the points x of a two-dimensional standard normal distribution, 50 % and 95 % have |x|² below these values
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
-
-
 LONG = 18  # number of characters that fit under a histogram
 DOTS = 10_000  # the largest number of dots drawn; a million would take a gigabyte of memory
 
@@ -38,9 +36,10 @@ def fan_figure(
     title: str = "Paths",
     unit: str = "m",
 ) -> Figure:
-    """Many thin paths on the ground, and the nominal one; equal scales.
+    """Many paths on the ground as thin lines, and the nominal one; both axes have the same scale.
 
-    **Arguments:** `paths`: `(B, T, 2)` m, NaN after a path has ended early; `nominal`: `(T, 2)` m.
+    **Arguments:** `paths`: the paths [m], `(B, T, 2)`, NaN after a path has ended early; `nominal`: the nominal path [m],
+    `(T, 2)`.
     """
     figure, axes = one_plot()
     alpha = float(np.clip(20.0 / max(len(paths), 1), 0.12, 0.6))
@@ -63,12 +62,15 @@ def landing_figure(
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
-    """End points, with the ellipses that contain 50 % and 95 % of a normal distribution with their mean and covariance.
+    """The end points of many paths, with the ellipses that contain 50 % and 95 % of the normal distribution with the mean
+    and covariance of these points.
 
-    The legend has the fractions of the points inside of the ellipses, which differ from 50 % and 95 % if the points are not
-    normally distributed. Of more than ten thousand points only the first are drawn; the ellipses refer to all of them.
+    The legend names the fractions of the points inside of the ellipses, which differ from 50 % and 95 % if the points are
+    not normally distributed. Of more than ten thousand points only the first ten thousand are drawn; the ellipses and
+    fractions refer to all of them.
 
-    **Arguments:** `ends`: `(N, 2)` m, of the paths that reached the end; `nominal`: `(2,)` m.
+    **Arguments:** `ends`: the end points of the paths that reached the end [m], `(N, 2)`; `nominal`: the end point of the
+    nominal path [m], `(2,)`.
     """
     figure, axes = one_plot()
     size = float(np.clip(2000.0 / max(len(ends), 1), 1.5, 14.0))
@@ -108,14 +110,15 @@ def growth_figure(
     title: str = "Distance from the nominal path",
     unit: str = "m",
 ) -> Figure:
-    """Distances of many trajectories from the nominal one over time: median, and bands of 50 % and 90 %; logarithmic.
+    """The distances of many trajectories from the nominal one over time, on a logarithmic scale: their median, and the bands
+    that contain 50 % and 90 % of them.
 
-    A straight line is exponential growth: the motion is unstable, and even small disturbances grow quickly.
+    A straight line means exponential growth: the motion is unstable, and even small disturbances grow quickly.
 
-    **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN after a path has ended early.
+    **Arguments:** `ts`: the times [s], `(T,)`; `distances`: the distances [m], `(B, T)`, NaN after a path has ended early.
     """
     figure, axes = one_plot()
-    # without the start, at which all distances are zero
+    # without times at which all distances are zero, such as the start
     known = (np.nan_to_num(distances) > 0).any(axis=0)
     at, found = ts[known], distances[:, known]
     for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
@@ -132,10 +135,10 @@ def growth_figure(
 
 
 def _histogram_range(x: Float[ndarray, " N"]) -> tuple[float, float]:
-    """The range of a histogram: the range of the middle 90 % of the values, widened fourfold, so that a few outliers do not
-    compress it.
+    """The range of a histogram: that of the middle 90 % of the values, widened fourfold, but not beyond all values. So a few
+    outliers do not compress the histogram.
 
-    For a normal distribution this is 6.6 standard deviations to either side.
+    For a normal distribution the widened range reaches 6.6 standard deviations to either side.
     """
     low, high = np.quantile(x, (0.05, 0.95))
     if high == low:  # nearly all values are equal: show the full range
@@ -145,7 +148,9 @@ def _histogram_range(x: Float[ndarray, " N"]) -> tuple[float, float]:
 
 
 def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
-    """The number of bins by Freedman and Diaconis or by Sturges, whichever is larger, up to a limit."""
+    """The number of bins by the rule of Freedman and Diaconis or by that of Sturges, whichever is larger; at most
+    `MOST_BINS`.
+    """
     span, width = shown[1] - shown[0], 2 * np.ptp(np.quantile(x, (0.25, 0.75))) / np.cbrt(len(x))
     if span >= MOST_BINS * width:
         return MOST_BINS
@@ -165,9 +170,9 @@ def _without_overlap(cell: Axes) -> None:
 def histograms_figure(
     values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of the results"
 ) -> Figure:
-    """A histogram of each quantity with its median and the 5 % and 95 % quantiles.
+    """A histogram of each quantity, with lines at its median and at its quantiles of 5 % and 95 %.
 
-    **Arguments:** `values`: by the label of the axis, finite, `(N,)`.
+    **Arguments:** `values`: finite values of each quantity, `(N,)`, by the label of the axis.
     """
     columns = min(len(values), 3)
     rows = -(-len(values) // columns)

@@ -1,4 +1,4 @@
-"""Figures of an identification: measured and fitted values, residuals, correlations of parameters."""
+"""Figures of an identification: measured and fitted values, residuals, and correlations of the parameters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,10 +21,10 @@ def fit_figure(
     ylabel: str,
     start: float | None = None,
 ) -> Figure:
-    """Measured values as dots, and the model's values as lines.
+    """Measured values as dots, and the values of the model as lines.
 
-    `measured`, `shown`: measured and model's values, `(T, d)`, NaN for missing ones; `start`: the end of the part that was
-    used in the fit, marked by a line.
+    **Arguments:** `measured`, `shown`: the measured values and those of the model, `(T, d)`, NaN for missing ones; `names`:
+    one for each column; `start`: the end of the part that the fit used [s], which a vertical line marks.
     """
     figure = canvas()
     axes = figure.subplots()
@@ -42,7 +42,12 @@ def fit_figure(
 def residuals_figure(
     ts: ndarray, errors: Mapping[str, ndarray], noise: Mapping[str, float], *, title: str
 ) -> Figure:
-    """Errors over time in units of their noise, in one panel for each; they show no pattern if the model is right."""
+    """Each error over time, divided by the standard deviation of its noise, in a panel of its own.
+
+    If the model is right, the errors have no pattern, and 95 % of them lie in the grey band between −2 and 2.
+
+    **Arguments:** `errors`: the errors by name, `(T,)` each; `noise`: the standard deviation of each.
+    """
     figure = canvas(6.4, 0.9 + 0.75 * max(len(errors), 2))
     rows = figure.subplots(len(errors), 1, sharex=True, squeeze=False)[:, 0]
     for k, (axes, (name, error)) in enumerate(zip(rows, errors.items(), strict=True)):
@@ -59,7 +64,7 @@ def residuals_figure(
 def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str) -> Figure:
     """The correlation matrix of the estimates as coloured squares.
 
-    ±1 means that the data determine only a combination of two estimates.
+    A correlation near ±1 means that the data determine only a combination of the two parameters.
     """
     size = 2.2 + 0.32 * len(names)
     figure = canvas(size + 0.8, size)

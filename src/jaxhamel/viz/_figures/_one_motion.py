@@ -1,6 +1,6 @@
 """Figures of one motion: its path on the ground, and quantities over time or over the iterations of a search.
 
-Axes whose abscissa is time have the label `time`; the report finds them by it and adds a moving cursor.
+Axes whose abscissa is time have the label `time`, by which the report finds them to add a moving cursor.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ def path_figure(
     labels: tuple[str, str] = ("x", "y"),
     obstacles: Sequence[tuple[str, Float[ndarray, "P 2"]]] = (),
 ) -> Figure:
-    """The path (x(t), y(t)) of a point, with the reference dashed; equal scales.
+    """The path (x(t), y(t)) of a point, with the reference path dashed; both axes have the same scale.
 
     **Arguments:**
 
-    - `path`: `(T, 2)` m.
-    - `reference`: `(S, 2)` m, the reference path.
-    - `obstacles`: (name, edge) of each obstacle; the edge is a line of P points [m], whose inside is filled.
+    - `path`: points of the path [m], `(T, 2)`.
+    - `reference`: points of the reference path [m], `(S, 2)`; None without one.
+    - `obstacles`: (name, edge) of each obstacle; the edge is a polyline `(P, 2)` [m], whose inside is filled.
     """
     figure, axes = one_plot()
     for name, edge in obstacles:
@@ -50,11 +50,11 @@ def path_figure(
             *reference.T,
             "--",
             color=LIGHT["reference"],
-            label="asked",
+            label="reference",
             linewidth=2.6,
             dashes=(3, 2),
         )
-    axes.plot(*path.T, color=LIGHT["path"], label="reached" if reference is not None else "path")
+    axes.plot(*path.T, color=LIGHT["path"], label="path")
     axes.plot(*path[0], "o", color=LIGHT["series3"], markersize=6, label="start")
     axes.plot(*path[-1], "s", color=LIGHT["series2"], markersize=5.5, label="end")
     ground_axes(axes, title, unit, labels)
@@ -72,7 +72,10 @@ def angles_figure(
     ylabel: str = "rail parameter θ / rad",
     names: Sequence[str] = (),
 ) -> Figure:
-    """θᵢ(t) of every mass; colours as in the animation. `angles` is `(T, n)`, rad."""
+    """The rail parameter θᵢ(t) of every mass over time, in the colours of the animation.
+
+    **Arguments:** `ts`: the times [s], `(T,)`; `angles`: the rail parameters [rad], `(T, n)`; `names`: one for each mass.
+    """
     names = names or [f"mass {i + 1}" for i in range(angles.shape[1])]
     return quantities_figure(ts, angles, names, title=title, ylabel=ylabel)
 
@@ -86,7 +89,10 @@ def quantities_figure(
     title: str,
     ylabel: str,
 ) -> Figure:
-    """Several quantities over time in one plot: `values` is `(T, n)`, with one of the `names` for each column."""
+    """Several quantities over time in one plot.
+
+    **Arguments:** `ts`: the times [s], `(T,)`; `values`: the quantities, `(T, n)`; `names`: one for each column.
+    """
     figure, axes = one_plot()
     for column, name, role in zip(values.T, names, roles(len(names)), strict=True):
         axes.plot(ts, column, color=LIGHT[role], label=name)
@@ -109,9 +115,10 @@ def forces_figure(
 
     **Arguments:**
 
-    - `force`: `(T, 3)` N, of the ground on the body, space frame.
-    - `weight`: N, drawn as a line for comparison.
-    - `friction_limit`: the coefficient the ground offers, drawn as a line.
+    - `ts`: the times [s], `(T,)`.
+    - `force`: the force F of the ground on the body in the space frame [N], `(T, 3)`.
+    - `weight`: the weight of the body [N], drawn as a line for comparison.
+    - `friction_limit`: the friction coefficient of the ground, drawn as a line.
     """
     normal, ratio = friction_needed(force)
     figure = canvas()
@@ -139,10 +146,14 @@ def error_figure(
     ts: Float[ndarray, " T"],
     error: Float[ndarray, " T"],
     *,
-    title: str = "Distance from the path asked for",
+    title: str = "Distance from the reference path",
     unit: str = "m",
 ) -> Figure:
-    """Tracking error |z(t) − z_d(t)| and its root mean square."""
+    """The tracking error |z(t) − z_d(t)| over time, with a line at its root mean square.
+
+    **Arguments:** `ts`: the times [s], `(T,)`; `error`: the tracking error in `unit`, `(T,)`; errors below 0.1 m are drawn
+    in mm.
+    """
     factor, unit = (1e3, "mm") if unit == "m" and np.max(error) < 0.1 else (1.0, unit)
     figure, axes = one_plot()
     rms = factor * root_mean_square(ts, error)
@@ -164,12 +175,12 @@ def cost_figure(
     ylabel: str = "cost",
     horizon: Float[ndarray, " K"] | None = None,
 ) -> Figure:
-    """The cost over the iterations of a search; logarithmic if all costs are positive.
+    """The cost over the iterations of a search, on a logarithmic scale if all costs are positive.
 
     **Arguments:**
 
-    - `costs`: `(K,)`, in the order of iterations; entries that are not finite are skipped.
-    - `horizon`: `(K,)` s, the horizon on which each cost was computed, for methods that grow it.
+    - `costs`: the cost after each iteration, `(K,)`; entries that are not finite are left out.
+    - `horizon`: the horizon on which each cost was computed [s], `(K,)`, for methods that extend it step by step.
     """
     figure, axes = one_plot()
     iterations = np.arange(1, len(costs) + 1)
@@ -186,7 +197,9 @@ def cost_figure(
 
 
 def root_mean_square(ts: Float[ndarray, " T"], values: Float[ndarray, " T"]) -> float:
-    """The root mean square √(∫ x² dt / ∫ dt) of x = `values` over time, by the trapezoidal rule."""
+    """The root mean square √(∫ x² dt / ∫ dt) over time of a quantity x with `values` at the times `ts`, by the trapezoidal
+    rule.
+    """
     span = ts[-1] - ts[0]
     mean = np.trapezoid(values**2, ts) / span if span > 0 else np.mean(values**2)
     return float(np.sqrt(mean))
@@ -195,20 +208,27 @@ def root_mean_square(ts: Float[ndarray, " T"], values: Float[ndarray, " T"]) -> 
 def friction_needed(
     force: Float[ndarray, "T 3"],
 ) -> tuple[Float[ndarray, " T"], Float[ndarray, " T"]]:
-    """N = F·e₃ and |F − N e₃| / N of a contact force on level ground; the ratio is NaN if N ≤ 0."""
+    """The normal force N = F·e₃ and the friction coefficient |F − N e₃| / N that a contact force F on level ground needs.
+
+    **Arguments:** `force`: F [N], `(T, 3)`. **Returns:** N [N] and the coefficient, `(T,)` each; the coefficient is NaN
+    where N ≤ 0.
+    """
     normal = force[:, 2]
     tangential = np.hypot(force[:, 0], force[:, 1])
     return normal, np.where(normal > 0, tangential / np.where(normal > 0, normal, 1.0), np.nan)
 
 
 def _room_for_zero(axes: Axes, values: np.ndarray) -> None:
-    """Extends the ordinate to zero if the normal forces come near zero, at which the body leaves the ground."""
+    """Extends the ordinate to zero if the smallest normal force is below half of the largest: at zero the body leaves the
+    ground.
+    """
     low, high = float(np.min(values)), float(np.max(values))
     if low < 0.5 * high:
         axes.set_ylim(bottom=min(0.0, low - 0.05 * (high - low)))
 
 
 def _second_axis(axes: Axes, iterations: np.ndarray, horizon: np.ndarray) -> None:
+    """Adds an ordinate on the right with the horizon over the iterations."""
     other = axes.twinx()
     other.step(iterations, horizon, color=LIGHT["series2"], linewidth=1.2, where="mid")
     other.set_ylabel("horizon / s", color=LIGHT["series2"])

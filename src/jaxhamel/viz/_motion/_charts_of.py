@@ -1,4 +1,4 @@
-"""The charts of a motion: its path, tracking error, every part of the state, every output, and the invariants."""
+"""The charts of a motion: its path, its tracking error, every output, every part of the state, and the invariants."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -51,24 +51,28 @@ def _path(run: ShownMotion) -> Iterator[Chart]:
     place = from_above(run)
     if place is not None and place.shape[1] > 1:
         title = "Path on the ground" if run.system.on_ground else "Path, from above"
-        asked = None if run.asked is None else run.asked[:, :2]
-        figure = path_figure(place[:, :2], asked, title=title, obstacles=edges_of(run))
+        reference = None if run.reference is None else run.reference[:, :2]
+        figure = path_figure(place[:, :2], reference, title=title, obstacles=edges_of(run))
         yield Chart("path", figure, "Path of the body, seen from above")
     if (error := error_of(run)) is not None:
-        words = "Distance between the body and where it was asked to be, over time"
+        words = "Distance of the body from the reference path over time"
         yield Chart("error", error_figure(run.ts, error), words)
 
 
 def from_above(run: ShownMotion) -> np.ndarray | None:
-    """The position of the body, `(T, d)`; of a system without names of its state that of its first frame, if this moves."""
+    """The position of the body, `(T, d)`: its coordinates x, y, z, or, if the system does not name its state, x and y of its
+    first frame. None without such coordinates, or if the first frame does not move.
+    """
     if run.system.state_names is not None or not run.along.places:
         return position(run)
-    moved = np.asarray(run.along.places[0][1])
-    return moved[:, :2] if np.ptp(moved[:, :2], axis=0).any() else None
+    seen = np.asarray(run.along.places[0][1])[:, :2]
+    return seen if np.ptp(seen, axis=0).any() else None
 
 
 def edges_of(run: ShownMotion) -> list[tuple[str, np.ndarray]]:
-    """The obstacles seen from above, at the start and, if they have moved, at the end of the motion: (name, `(P, 2)`)."""
+    """The name and the edge `(P, 2)` of each obstacle seen from above, at the start of the motion and, if the obstacle has
+    moved, also at the end.
+    """
     found = []
     for name, line in run.obstacles:
         found.append((name, line[0, :, :2]))
@@ -78,6 +82,7 @@ def edges_of(run: ShownMotion) -> list[tuple[str, np.ndarray]]:
 
 
 def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
+    """Yields the chart of an output of the system: of its path, its rail parameters, its contact force, or quantities."""
     values = np.asarray(output.value)
     match output.name:
         case "path":
@@ -99,7 +104,9 @@ def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
 
 
 def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Chart]:
-    """Yields the chart of a part of the state over time, without the coordinates that the chart of the path shows."""
+    """Yields the chart of a part of the state over time, without the coordinates x and y, which the chart of the path shows,
+    and without a height z that is constant.
+    """
     columns = part.names(values.shape[1])
     names = list(part.symbols or map(symbol, columns))
     shown = list(range(len(columns)))
@@ -121,7 +128,7 @@ def _moves(column: str, values: np.ndarray) -> bool:
 
 
 def title_of(part: Part) -> str:
-    """A part's name as the heading of a plot."""
+    """The heading of the plot of a part of the state."""
     if not part.about:
         return part.key.replace("_", " ")
     words = f"{part.key} {part.about}" if part.about.startswith("of ") else part.about
@@ -149,7 +156,7 @@ def quantities_chart(
 
 
 def symbol(column: str) -> str:
-    """The name of a column as in formulas: theta_1 is θ₁, phi_dot is φ̇."""
+    """The name of a column as in formulas: theta_1 becomes θ₁, and phi_dot becomes φ̇."""
     name = re.sub(r"^[A-Za-z]+", lambda found: SYMBOLS.get(found[0], found[0]), column)
     if name.endswith("_dot") and len(name) == 5:
         return f"{name[0]}\u0307"
@@ -157,14 +164,14 @@ def symbol(column: str) -> str:
 
 
 def common(names: Sequence[str]) -> str:
-    """The letter that all names share, such as Ω for Ω₁ and Ω₂; the name itself if there is only one; else an empty text."""
+    """The first letter of all names if it is the same, such as Ω for Ω₁ and Ω₂; of a single name the whole; else no text."""
     if len(names) == 1:
         return names[0]
     return names[0][0] if len({name[:1] for name in names}) == 1 else ""
 
 
 def with_unit(name: str, unit: str) -> str:
-    """The label of an axis, such as "x / m"."""
+    """The label of an axis for a quantity and its unit, such as "x / m"."""
     if not unit:
         return name
     shown = f"({unit})" if "/" in unit and "," not in unit else unit

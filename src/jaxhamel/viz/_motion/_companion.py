@@ -1,4 +1,4 @@
-"""A second motion that is drawn in the scene of a run, as rings and with its own trail."""
+"""A second motion of the same kind of system, drawn in the scene of a motion with rings and with a trail of its own."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -24,7 +24,9 @@ class Companion(NamedTuple):
 
 
 def with_companion(things: list[Thing], run: ShownMotion, other: Companion) -> list[Thing]:
-    """The objects of a run's scene, and those of the other motion at the run's times; without these if it ended early."""
+    """The objects `things` of a motion's scene, and those of the other motion at the same times; only `things` if the other
+    motion ended early.
+    """
     shown = ShownMotion(other.system, None, run.ts, *_state_at(other, run.ts))
     if not np.isfinite(other.u).all() or rows_drawn(shown) < len(run.ts):
         return things
@@ -45,6 +47,7 @@ def _state_at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def _companion_things(shown: ShownMotion) -> Iterator[Thing]:
+    """Yields the objects of the second motion: rings for spheres, the lines of its shapes, and a trail."""
     shapes = list(shown.system.shapes())
     poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in shown.along.places]
     for shape, pose in zip(shapes, poses, strict=False):

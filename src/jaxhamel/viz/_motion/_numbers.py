@@ -1,4 +1,4 @@
-"""Numbers that summarise a motion: position, speed, contact forces, tracking error, drift of the invariants."""
+"""Numbers that summarise a motion: distance, angular speed, contact forces, tracking error, changes of the invariants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def numbers_of(run: ShownMotion) -> dict[str, Any]:
 
 
 def tiles_of(run: ShownMotion) -> Tiles:
-    """The most important numbers of a motion as (value, meaning), formatted for the page."""
+    """The most important numbers of a motion as pairs of texts (value, meaning), for the page."""
     place = position(run)
     if place is None:
         turn = [(f"{fastest(run):.4g} rad/s", "fastest turn")] if _turns(run) else []
@@ -54,18 +54,21 @@ def lead_of(run: ShownMotion) -> str:
 
 
 def _turns(run: ShownMotion) -> bool:
-    """Whether the system is a body that turns about a fixed point."""
+    """Whether the page describes the motion as a rotation: the first part of the state is an orientation, or the system does
+    not name the parts of its state and has one body.
+    """
     return run.parts[0][0].key == "orientation" or (
         run.system.state_names is None and len(run.along.places) == 1
     )
 
 
 def _noun(run: ShownMotion) -> str:
+    """The word for the system, such as "ball" for a rolling ball."""
     return kind_of(type(run.system)).removeprefix("rolling-").replace("-", " ")
 
 
 def position(run: ShownMotion) -> np.ndarray | None:
-    """The position of the body, `(T, d)`: its columns x, y, z; None without such coordinates."""
+    """The position of the body, `(T, d)`: those of its coordinates x, y, z that it has; None without such coordinates."""
     names = [part.names(x.shape[1]) for part, x in run.parts]
     for (_, values), columns in zip(run.parts, names, strict=True):
         places = [i for i, name in enumerate(columns) if name in ("x", "y", "z")]
@@ -83,7 +86,9 @@ def fastest(run: ShownMotion) -> float:
 
 
 def last_state(run: ShownMotion) -> dict[str, Any]:
-    """The last state for summary.json: angular velocity and orientation of a body that turns about a point, else q and u."""
+    """The last state for summary.json, by name: angular velocity and orientation of a body that turns about a point; for
+    another system the parts of q and u.
+    """
     if all(name in run.columns for name in OMEGA_COLUMNS) and run.parts[0][0].key == "orientation":
         omega = [float(run.columns[name][-1]) for name in OMEGA_COLUMNS]
         return {"final_omega": omega, "final_orientation": run.parts[0][1][-1].tolist()}
@@ -93,7 +98,9 @@ def last_state(run: ShownMotion) -> dict[str, Any]:
 
 
 def contact_numbers(run: ShownMotion) -> dict[str, float]:
-    """The smallest normal force, and the friction coefficient that the motion needs; empty for a system without contact."""
+    """The smallest normal force [N], and the friction coefficient that the motion needs, which is infinite if the normal
+    force is not positive throughout; empty for a system without a contact force.
+    """
     output = run.output("forces")
     if output is None:
         return {}
@@ -113,15 +120,17 @@ def _contact_tiles(run: ShownMotion) -> Tiles:
 
 
 def error_of(run: ShownMotion) -> np.ndarray | None:
-    """The distance from the reference path, `(T,)`; None without a path or position."""
+    """The distance of the body from the reference point at each time [m], `(T,)`; None without a reference path or
+    position.
+    """
     place = position(run)
-    if run.asked is None or place is None:
+    if run.reference is None or place is None:
         return None
-    return np.linalg.norm(place[:, : run.asked.shape[1]] - run.asked, axis=1)
+    return np.linalg.norm(place[:, : run.reference.shape[1]] - run.reference, axis=1)
 
 
 def tracking_numbers(run: ShownMotion) -> dict[str, float]:
-    """Root mean square and maximum of the tracking error; empty without a reference path."""
+    """The root mean square and the maximum of the tracking error [m]; empty without a reference path."""
     error = error_of(run)
     if error is None:
         return {}
@@ -135,7 +144,7 @@ def _tracking_tiles(run: ShownMotion) -> Tiles:
 
 
 def relative_changes(run: ShownMotion) -> NamedColumns:
-    """|x(t) − x(0)| / |x(0)| of every invariant x by its name; |x(t) − x(0)| if x(0) = 0."""
+    """The relative change |x(t) − x(0)| / |x(0)| of every invariant x by its name, or |x(t) − x(0)| if x(0) = 0."""
     changes = {}
     for name, values in run.along.invariants.items():
         size = float(np.linalg.norm(values[0])) or 1.0
@@ -144,13 +153,13 @@ def relative_changes(run: ShownMotion) -> NamedColumns:
 
 
 def drifts(run: ShownMotion) -> dict[str, float]:
-    """The largest change of each invariant."""
+    """The largest relative change of each invariant along the motion, by its name for summary.json."""
     changes = relative_changes(run)
     return {f"drift_of_{name.replace(' ', '_')}": float(x.max()) for name, x in changes.items()}
 
 
 def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
-    """The drifts of the invariants as (value, meaning), formatted for the page."""
+    """The results of `drifts` as pairs of texts (value, meaning), for the page."""
     return [
         (f"{value:.1e}", f"relative drift of {name.removeprefix('drift_of_').replace('_', ' ')}")
         for name, value in drifts.items()
@@ -158,7 +167,7 @@ def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
 
 
 def path_length(path: np.ndarray) -> float:
-    """The length of a polyline with the points `path`, `(T, d)`."""
+    """The length of the polyline through the points `path`, `(T, d)`."""
     return float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
 
 

@@ -23,10 +23,13 @@ from jaxhamel.viz._scene import Scene
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The presentation of a motion.
+    """The presentation of a motion in files and on the page.
 
-    `columns`: those of trajectory.csv; `scene`: the 3-D scene, or None; `reached`: numbers for summary.json; `tiles`: the
-    most important numbers as (value, meaning); `lead`: the sentence under the heading.
+    - `columns`: the columns of trajectory.csv by name.
+    - `scene`: the 3-D scene, or None; `charts`: the plots.
+    - `reached`: the numbers for summary.json.
+    - `tiles`: the most important numbers as pairs of texts (value, meaning).
+    - `lead`: the sentence under the heading of the page.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -38,22 +41,22 @@ class View:
 
 
 def view(run: ShownMotion) -> View:
-    """The columns, scene, plots and numbers of a motion, from the description in the system's class."""
+    """The presentation of a motion, as the system's class describes it."""
     return View(
         run.columns, scene_of(run), charts_of(run), numbers_of(run), tiles_of(run), lead_of(run)
     )
 
 
 def prepare(run: ShownMotion) -> None:
-    """Computes the quantities along a motion, so that their programs are compiled for another one with as many times."""
-    _ = run.along, run.asked, run.rails
+    """Computes the quantities along a motion, so that their programs are compiled for other motions with as many times."""
+    _ = run.along, run.reference, run.rails
 
 
 SHOWN_NUMBERS = 12  # the largest number of entries of a parameter that are shown
 
 
 def write_page(page: Report, out: Path) -> Path:
-    """Writes a page and returns its path."""
+    """Writes a page to the file `out` if this ends in .html, else to report.html in the folder `out`; returns its path."""
     path = out if out.suffix == ".html" else out / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page.html())
@@ -68,8 +71,8 @@ def page_of_motion(trajectory: Trajectory, title: str) -> Report:
 
 
 def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
-    """The content of the page of a trajectory."""
-    said = in_words(trajectory.result, trajectory.t_end)
+    """The content of the page of a trajectory with the presentation `shown`."""
+    ending = in_words(trajectory.result, trajectory.t_end)
     steps = int(trajectory.stats["num_accepted_steps"])
     tables = {"Reached": {k.replace("_", " "): v for k, v in shown.reached.items()}}
     return Report(
@@ -79,12 +82,12 @@ def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
         charts=distinct(shown.charts),
         tiles=[*shown.tiles, (f"{steps}", "steps")],
         tables={**tables, "Parameters": parameters(trajectory.system)},
-        warning="" if bool(trajectory.succeeded) else f"The simulation {said}",
+        warning="" if bool(trajectory.succeeded) else f"The simulation {ending}",
     )
 
 
 def parameters(system: Any) -> dict[str, object]:
-    """The parameters of a system by name and unit; a long array is replaced by its shape."""
+    """The values of a system's parameters by name and unit; in place of a long array stands its shape."""
     found: dict[str, object] = {}
     for p in parameters_of(type(system)):
         value = getattr(system, p.name, None)
@@ -104,12 +107,12 @@ def check_trajectory(trajectory: Any) -> None:
     """Checks that the argument is a single trajectory with concrete values."""
     if not isinstance(trajectory, Trajectory):
         raise TypeError(
-            f"`trajectory` is of type {type(trajectory).__name__}; it must be a jaxhamel.Trajectory, what "
-            "jaxhamel.simulate returns, or a jaxhamel.control.Result, what jaxhamel.control.solve returns."
+            f"`trajectory` is of type {type(trajectory).__name__}; it must be a jaxhamel.Trajectory, the result of "
+            "jaxhamel.simulate, or a jaxhamel.control.Result, the result of jaxhamel.control.solve."
         )
     batch = np.shape(trajectory.t_end)
     if batch:
         raise ValueError(
             f"`trajectory` is a batch of {counted(int(np.prod(batch)), 'trajectory')}, shape {batch}; a page shows one. "
-            "Take one with jax.tree.map(lambda x: x[0], trajectory)."
+            "Give one of them, for example jax.tree.map(lambda x: x[0], trajectory)."
         )

@@ -1,4 +1,4 @@
-"""The page that `jaxhamel.report` writes of a planned control: its motion, control, limits, and the certificate."""
+"""The page that `jaxhamel.report` writes of a planned control: the motion, the control, the limits, and the certificate."""
 
 from typing import Any
 
@@ -33,12 +33,12 @@ def page_of_plan(result: Result, title: str) -> Report:
 
 
 def plan_tiles(result: Result) -> tuple[tuple[str, str], ...]:
-    """Cost and number of iterations as (value, meaning)."""
+    """The cost and the number of iterations as pairs of texts (value, meaning)."""
     return ((f"{result.cost:.6g}", "cost J"), (str(len(result.history["cost"])), "iterations"))
 
 
 def lead(result: Result) -> str:
-    """The sentence under the heading: the cost, and whether it was proved to be the least."""
+    """The sentence under the heading: the cost, and whether a certificate of optimality holds."""
     certificate = result.certificate
     if certificate is None:
         return f"A control with cost J = {result.cost:.8g}, found by {len(result.history['cost'])} iterations."
@@ -48,7 +48,7 @@ def lead(result: Result) -> str:
 
 
 def proof(certificate: Certificate) -> dict[str, Any]:
-    """The certificate's words as rows of a table."""
+    """The lines of the certificate as rows of a table."""
     rows: dict[str, Any] = {"second order": certificate.second_order}
     for line in certificate.words.splitlines():
         name, _, value = line.strip().partition(":")

@@ -1,7 +1,7 @@
-"""The motion and the charts with which a planned control is shown.
+"""The motion and the charts that present a planned control.
 
-For `MovingParts` the motion is that of the system inside, in which the parts are drawn. The charts are those of the control,
-of the limits along the path, and of the costates.
+Of a `MovingParts` the motion of the system inside is drawn, with its parts. The charts are those of the control, of the
+limits along the path, and of the costates.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ from jaxhamel.viz._motion._run import ShownMotion
 
 
 class Interpolated(eqx.Module):
-    """The curve θ(t) with given θ, θ̇ and θ̈ at the times `ts`: a polynomial of degree 5 between neighbouring times."""
+    """The curve θ(t) with θ = `values`, θ̇ = `rates` and θ̈ = `seconds` at the times `ts`; between neighbouring times it is a
+    polynomial of degree 5.
+    """
 
     ts: Float[Array, " T"]
     values: Float[Array, "T p"]
@@ -45,7 +47,7 @@ class Interpolated(eqx.Module):
 
 
 def _quintic(s: Scalar, start: tuple[Array, ...], end: tuple[Array, ...]) -> Array:
-    """The polynomial on [0, 1] with given values, first and second derivatives at both ends."""
+    """The value at s of the polynomial of degree 5 on [0, 1] with given value, first and second derivative at both ends."""
     a, b, c = start
     gap = end[0] - a - b - 0.5 * c
     slope, bend = end[1] - b - c, end[2] - c
@@ -56,7 +58,9 @@ def _quintic(s: Scalar, start: tuple[Array, ...], end: tuple[Array, ...]) -> Arr
 
 
 def shown_motion(result: Result) -> ShownMotion:
-    """The motion of the result as it is drawn; of a `MovingParts` that of the system inside, with its parts as control."""
+    """The motion of the result; of a `MovingParts` the motion of the system inside, whose control is the motion of the
+    parts.
+    """
     system, control = result.problem.system, result.control
     run = ShownMotion.of(result.trajectory, system, control)
     tracking = result.problem.tracking
@@ -75,16 +79,17 @@ def shown_motion(result: Result) -> ShownMotion:
 
 
 def obstacles_along(result: Result, ts: np.ndarray) -> tuple[tuple[str, np.ndarray], ...]:
-    """The outlines of the problem's path limits at given times, each with its name and its points `(T, P, 3)`."""
+    """The outlines of the problem's path limits at given times: the name of each, and its points `(T, P, 3)`."""
     limits = [x for x in result.problem.constraints if isinstance(x, PathLimit)]
     drawn = [x for x in limits if x.outline is not None]
-    names = [x.label.removeprefix("distance to ") for x in drawn]  # the line is the obstacle
+    # the limit is on the distance to an obstacle; its outline is the obstacle itself
+    names = [x.label.removeprefix("distance to ") for x in drawn]
     lines = [_in_space(_values_along(x.outline, jnp.asarray(ts))) for x in drawn]
     return tuple(zip(names, lines, strict=True))
 
 
 def _in_space(points: Array) -> np.ndarray:
-    """Points `(T, P, 2)` of the ground with z = 0; points `(T, P, 3)` as they are."""
+    """The points `(T, P, 3)` in space, from points of the ground `(T, P, 2)`, which get z = 0, or from points in space."""
     return np.pad(points, ((0, 0), (0, 0), (0, 3 - points.shape[-1])))
 
 
@@ -99,7 +104,9 @@ def _values_along(control: Any, ts: Array) -> Array:
 
 
 def control_names(result: Result) -> list[str]:
-    """Names of the controls: those of the quasi-velocities for `Kinematic`, θ̈ for `MovingParts`."""
+    """The names of the controls: of a `Kinematic` system those of its quasi-velocities, of a `MovingParts` θ̈
+    with numbers.
+    """
     system = result.problem.system
     m = int(np.shape(result.control(result.problem.ts[0]))[0])
     if isinstance(system, MovingParts):
@@ -110,6 +117,7 @@ def control_names(result: Result) -> list[str]:
 
 
 def _velocity_names(system: System, m: int) -> list[str]:
+    """The names of the m quasi-velocities of a system; u_1 … u_m if it does not name as many."""
     parts = state_of(system).u
     fixed = sum(part.size or 0 for part in parts)
     names = [name for part in parts for name in part.names(part.size or m - fixed)]
@@ -117,7 +125,7 @@ def _velocity_names(system: System, m: int) -> list[str]:
 
 
 def plan_charts(result: Result) -> list[Chart]:
-    """The control, each limit and, of `Collocation`, the costates over time."""
+    """The charts of the control, of each path limit and, if the method is `Collocation`, of the costates."""
     costates = [] if result.costates is None else [_costates(result)]
     return [_control(result), *_limit_charts(result), *costates]
 
@@ -131,7 +139,7 @@ def _control(result: Result) -> Chart:
 
 
 def _limit_charts(result: Result) -> Iterator[Chart]:
-    """A chart for each path limit: the limited function over time, and its finite bounds."""
+    """Yields a chart for each path limit: the limited function over time, with lines at its finite bounds."""
     motion = result.trajectory
     for limit in result.problem.constraints:
         if not isinstance(limit, PathLimit):
@@ -168,5 +176,7 @@ def _costates(result: Result) -> Chart:
 
 
 def costate_names(count: int) -> list[str]:
-    """lambda_1 … lambda_d: first the costates of the configuration (of its tangent space), then of the quasi-velocities."""
+    """The names lambda_1 … lambda_d of the costates: first those of the configuration, in its tangent space, then those of
+    the quasi-velocities.
+    """
     return [f"lambda_{i + 1}" for i in range(count)]

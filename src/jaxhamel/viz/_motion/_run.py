@@ -21,8 +21,9 @@ NamedColumns = dict[str, np.ndarray]
 class Along(NamedTuple):
     """Quantities along a motion, each with a leading time axis; None or empty if the system does not have the quantity.
 
-    `outputs`: those of `System.outputs`; `places`: (quaternion, position) of each body; `invariants`: by name; `contact`:
-    the contact point; `masses`: the positions of the masses on their rails.
+    - `outputs`: the results of `System.outputs`; `invariants`: those of `System.invariants`, by name.
+    - `places`: the quaternion and the position of each body.
+    - `contact`: the contact point; `masses`: the positions of the masses on their rails.
     """
 
     outputs: tuple[Output, ...]
@@ -36,8 +37,8 @@ class Along(NamedTuple):
 class ShownMotion:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
-    The motion of a task may also have a reference `path`, t -> `(d,)`; the `costs` of the search, `(K,)`; the
-    `friction_limit` of the ground; and `obstacles`, lines `(T, P, 3)` [m] with their names.
+    The motion of a control task may also have a reference `path`, a function from t to a point `(d,)`; the `costs` of the
+    search, `(K,)`; the `friction_limit` of the ground; and `obstacles`, each with its name and an outline `(T, P, 3)` [m].
     """
 
     system: Any
@@ -59,7 +60,7 @@ class ShownMotion:
         keep = np.asarray(trajectory.valid)
         if not keep.any():
             raise ValueError(
-                "the motion cannot be begun: the equations are not finite at the initial state. Look at `initial` and "
+                "there is no motion to show: the equations are not finite at the initial state. Look at `initial` and "
                 "`system` for numbers that are too large or too small."
             )
         ts = np.asarray(trajectory.ts)[keep]
@@ -81,13 +82,13 @@ class ShownMotion:
         return along(everything, self.ts, self.q, self.u, fixed=(self.control,))
 
     @cached_property
-    def asked(self) -> np.ndarray | None:
-        """The points of the reference path at `ts`, `(T, d)`; None without a path."""
+    def reference(self) -> np.ndarray | None:
+        """The points of the reference path at `ts`, `(T, d)`; None without a reference path."""
         return None if self.path is None else along(self.path, self.ts)
 
     @cached_property
     def parts(self) -> list[tuple[Part, np.ndarray]]:
-        """Every part of the state with its values `(T, r)`: those of the configuration, then those of u."""
+        """Every part of the state with its values `(T, r)`: first those of the configuration, then those of u."""
         names = state_of(self.system)
         found = list(zip(names.q, jax.tree.leaves(self.q), strict=True))
         fixed = sum(part.size or 0 for part in names.u)
@@ -109,7 +110,7 @@ class ShownMotion:
         return found
 
     def output(self, name: str) -> Output | None:
-        """The output `name` of the system along the motion; None if the system does not have it."""
+        """The output of the system with the given name, along the motion; None if the system does not have it."""
         return next((o for o in self.along.outputs if o.name == name), None)
 
     @property

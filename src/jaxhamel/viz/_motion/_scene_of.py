@@ -1,4 +1,4 @@
-"""The scene of a motion: the shapes that the system declares, or the frames of its configuration."""
+"""The scene of a motion: the shapes that the system declares, or else the frames of its bodies."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ FORCE_LENGTH = 1.15  # length of an arrow for a contact force equal to the weigh
 def scene_of(run: ShownMotion) -> Scene | None:
     """The 3-D scene of a motion, up to the first state that cannot be drawn.
 
-    None for a system without shapes and without rotations, or if not even the first state can be drawn.
+    None if the system has no body with a position and orientation, or if not even the first state can be drawn.
     """
     count = rows_drawn(run)
     if count < len(run.ts):
@@ -31,7 +31,7 @@ def scene_of(run: ShownMotion) -> Scene | None:
         return None
     shapes = list(run.system.shapes()) or [FRAME] * len(poses)
     size = _size(shapes, poses)
-    things = [*_path_asked_for(run), *_obstacles(run), *_trails(run, shapes, poses)]
+    things = [*_reference_path(run), *_obstacles(run), *_trails(run, shapes, poses)]
     for i, (shape, pose) in enumerate(zip(shapes, poses, strict=True)):
         things += _things_of_shape(shape, pose, size, i)
     things += _masses(run, poses[0], size) + _force(run, size)
@@ -47,7 +47,9 @@ def scene_of(run: ShownMotion) -> Scene | None:
 
 
 def rows_drawn(run: ShownMotion) -> int:
-    """The number of times before the first at which a position or force cannot be drawn: its square might overflow."""
+    """The number of times before the first at which a position or force is too large to be drawn: its square
+    might overflow.
+    """
     force = run.output("forces")
     drawn = [run.along.places, run.along.contact, run.along.masses, force and force.value]
     good = np.ones(len(run.ts), bool)
@@ -57,7 +59,9 @@ def rows_drawn(run: ShownMotion) -> int:
 
 
 def _size(shapes: list[Shape], poses: list[Pose]) -> float:
-    """The largest distance of anything drawn from the first body's origin."""
+    """The size of the scene [m]: the largest distance of any shape from the first body's origin, or a fifth of its path if
+    the shapes have no size.
+    """
     reach = [
         _radius(shape) + float(np.max(np.linalg.norm(pose.position - poses[0].position, axis=1)))
         for shape, pose in zip(shapes, poses, strict=True)
@@ -69,6 +73,7 @@ def _size(shapes: list[Shape], poses: list[Pose]) -> float:
 
 
 def _radius(shape: Shape) -> float:
+    """The largest distance of a shape's sphere, lines and points from the origin of its body."""
     found = [shape.sphere or 0.0]
     found += [float(np.max(np.linalg.norm(line, axis=1))) for line in shape.lines]
     if shape.points is not None and len(shape.points):
@@ -77,6 +82,7 @@ def _radius(shape: Shape) -> float:
 
 
 def _things_of_shape(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
+    """The objects that draw the shape of the body with the index `place`; `size`: the size of the scene [m]."""
     things: list[Thing] = []
     if shape.sphere is not None:
         things.append(Sphere(shape.sphere, pose))
@@ -90,12 +96,12 @@ def _things_of_shape(shape: Shape, pose: Pose, size: float, place: int) -> list[
     return things
 
 
-def _path_asked_for(run: ShownMotion) -> list[Thing]:
-    if run.asked is None or run.asked.shape[1] > 3:
+def _reference_path(run: ShownMotion) -> list[Thing]:
+    if run.reference is None or run.reference.shape[1] > 3:
         return []
-    kept = run.asked[:: max(1, len(run.asked) // 400)]
-    line = np.pad(kept, ((0, 0), (0, 3 - kept.shape[1])))
-    return [Curve(line, role="reference", dashed=True, width=2.0, label="path asked for")]
+    drawn = run.reference[:: max(1, len(run.reference) // 400)]
+    line = np.pad(drawn, ((0, 0), (0, 3 - drawn.shape[1])))
+    return [Curve(line, role="reference", dashed=True, width=2.0, label="reference path")]
 
 
 def _obstacles(run: ShownMotion) -> list[Thing]:
@@ -106,7 +112,9 @@ def _obstacles(run: ShownMotion) -> list[Thing]:
 
 
 def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
-    """The trails of the contact point, or of the first body on the ground, or of the points that the shapes declare."""
+    """The trail of the contact point if there is one; else of a system on the ground that of the point below the first body;
+    else those of the points that the shapes declare.
+    """
     if run.along.contact is not None:
         return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
     if run.system.on_ground:
@@ -157,7 +165,9 @@ def fastest_turn(ts: np.ndarray, quaternion: np.ndarray) -> float:
 
 
 def _view(poses: list[Pose]) -> tuple[float, float]:
-    """The camera's direction: from the side, or from above if the motion is planar."""
+    """The azimuth and elevation of the camera in degrees: from above for a motion in the plane of x and y, from the side for
+    one in the plane of x and z, obliquely for any other.
+    """
     flat = all(
         np.ptp(p.position[:, 2]) == 0.0
         and not p.position[:, 2].any()
