@@ -200,7 +200,7 @@ def lead_of(numbers: Mapping[str, Any]) -> str:
 def charts_of(found: ClosedLoop) -> list[Chart]:
     """Charts of the robots' paths, coordinates and errors over time, and histograms of their errors and forces."""
     closed, loose = found.closed, found.open_loop
-    title = "Distance from the plan" if found.coordinates else "Distance from the path asked for"
+    title = "Distance from the plan" if found.coordinates else "Distance from the reference path"
     errors = held_errors_figure(closed.ts, closed.error, loose.error, title=title, unit=found.unit)
     return [
         *_ground_charts(found),

@@ -161,5 +161,5 @@ def _lead(result: Result) -> str:
     share = f"{100 * rms / size:.2g} % of its size"
     return (
         f"The ball rolls {result.path_length:.3g} m and stays within {_length_in_words(rms)} (RMS) of the "
-        f"path asked for, {share}. The masses' motion was found by gradients through the simulation."
+        f"reference path, {share}. The masses' motion was found by gradients through the simulation."
     )
