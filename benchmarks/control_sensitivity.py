@@ -14,8 +14,8 @@ import numpy as np
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import TIGHTENINGS, CollocationSearch
 from jaxhamel.control._collocation._cost_unit import in_unit
-from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, again
-from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
+from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, resumed_in_bounds
+from jaxhamel.control._derivatives_of_optima._lagrangian import with_initial_state
 from jaxhamel.control._interior_point._state import SearchState
 
 STEPS = (1e-3, 1e-4, 1e-5, 1e-2)  # relative to 1 + |number|, of differences of the fourth order
@@ -133,7 +133,7 @@ def _cost(near: Solved, problem: Any) -> float:
     search.transcription = in_unit(search.transcription, unit)
     search.tight = eqx.tree_at(lambda t: (t.lower, t.upper), search.transcription, bounds)
     search.rounds, search.may_start_anew = TIGHTENINGS, False
-    state = near.state._replace(w=begun_at(problem, search.transcription, near.state.w))
+    state = near.state._replace(w=with_initial_state(problem, search.transcription, near.state.w))
     least = BARRIER_AFTER_TIGHTENING if search.transcription.limits else 0.0
-    search.state = again(search.tight, state, least)
+    search.state = resumed_in_bounds(search.tight, state, least)
     return near.unit * float(search.state.cost) if search.run().converged else float("nan")

@@ -25,8 +25,10 @@ def test_each_number_of_turns_is_an_optimum(monkeypatch):
     """
     monkeypatch.setattr(_many_starts, "STARTS_AT_ONCE", 2)
     monkeypatch.setattr(_many_starts, "FEW", 2)
-    alone, advance = [], _many_starts.advance
-    monkeypatch.setattr(_many_starts, "advance", lambda *given: alone.append(1) or advance(*given))
+    alone, more_iterations = [], _many_starts.more_iterations
+    monkeypatch.setattr(
+        _many_starts, "more_iterations", lambda *given: alone.append(1) or more_iterations(*given)
+    )
     problem = control.ControlProblem(
         jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
         (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),

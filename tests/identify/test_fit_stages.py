@@ -132,7 +132,7 @@ def test_the_seconds_are_shared(found, monkeypatch):
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ([coasting], r"`stages` is .*list.*by the name of the stage"),
+        ([coasting], r"`stages` is .*list.*for the name of each stage"),
         ({}, "`stages` is empty"),
         ({"coasting": COAST}, r"`stages\['coasting'\]` is .*callable system -> identify.Problem"),
         ({"coasting": lambda system: system}, r"`stages\['coasting'\]` is.*identify.Problem"),

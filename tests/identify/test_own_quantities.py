@@ -141,7 +141,7 @@ def test_a_part_of_a_run_keeps_its_guess_and_weights():
         ),
         (
             lambda: identify.StatePrior(PLACE, 0.0, 0.0),
-            r"`std` is \[0\.\]; it must be positive.*a small one",
+            r"`std` is \[0\.\]; it must be a positive.*a small standard deviation",
         ),
         (lambda: fitted(RUNS, priors=[identify.Prior(0.0, 1.0)]), r"`priors` holds.*StatePrior"),
         (lambda: fitted(RUNS, correlated="yes"), r"`correlated`.*it must be True or False"),

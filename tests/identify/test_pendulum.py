@@ -187,7 +187,7 @@ def test_runs_that_cannot_be_are_refused(ts, values, message):
 
 
 def test_other_bad_arguments():
-    with pytest.raises(ValueError, match=r"`std` is 0.*; it must be positive"):
+    with pytest.raises(ValueError, match=r"`std` is 0.*; it must be a positive standard deviation"):
         identify.Prior(1.0, 0.0)
     with pytest.raises(TypeError, match="`solver` is of type str; it must be an optimistix"):
         identify.fit(identify.Problem(START, parameters(), [ANGLE], [pendulum_run(0)]), "lm")

@@ -166,7 +166,7 @@ def test_what_cannot_be_looked_at_is_a_line():
     )  # fmt: skip
     found = jh.examine(ball)
     assert "`control` is missing" in found.problems[0]
-    assert "not looked at" in str(found)
+    assert "not examined" in str(found)
     assert jh.examine(ball, control=jnp.zeros(1)).holds
     wrong = jh.examine(two(), jnp.zeros(3))
     assert "`q` has shape (3,)" in wrong.problems[0]
@@ -187,7 +187,7 @@ def test_control_is_zero_where_its_size_is_known():
     found = jh.examine(Driven(jnp.ones(2), jnp.zeros(()), jnp.zeros(())))
     assert found.holds
     assert found.returns["force"].shape == (2,)
-    assert "not looked at" not in str(found)
+    assert "not examined" not in str(found)
 
 
 def test_fields_can_be_read_one_by_one():
@@ -206,7 +206,7 @@ def test_no_system(what):
 
 
 def test_traced_values():
-    with pytest.raises(TypeError, match=r"`examine` looks at values, and these are traced"):
+    with pytest.raises(TypeError, match=r"`examine` needs concrete values, but these are traced"):
         jax.jit(lambda m: jh.examine(two(m)).mass_matrix.condition)(jnp.ones(2))
 
 

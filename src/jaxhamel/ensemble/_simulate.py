@@ -23,7 +23,7 @@ from jaxhamel.ensemble._simulate_lanes import (
 )
 from jaxhamel.mechanics import ROUTES, System
 from jaxhamel.mechanics._checks._system import check_frame_at, check_route
-from jaxhamel.mechanics._controls._control import Feedback, at_start
+from jaxhamel.mechanics._controls._control import Feedback, checked_at_start
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
 from jaxhamel.simulate._checks import check_options
@@ -114,7 +114,7 @@ def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
 
     def check(*own):
         system, q0, u0, control = members.with_own(own)
-        system.check_control(ts[0], at_start(system, ts[0], q0, u0, control))
+        system.check_control(ts[0], checked_at_start(system, ts[0], q0, u0, control))
         check_frame_at(system, ts[0], q0)
         return own
 

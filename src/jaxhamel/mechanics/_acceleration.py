@@ -17,7 +17,7 @@ from jaxhamel.mechanics._constraints._multipliers import (
     of_least_norm,
 )
 from jaxhamel.mechanics._controls._control import at_state
-from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._kinematic import driven_by
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._boltzmann_hamel import boltzmann_hamel
 from jaxhamel.mechanics._equations._gauss import gauss
@@ -55,7 +55,7 @@ def motion(
     route: str | None = None,
 ) -> tuple[Velocity, Float[Array, " k"]]:
     """The velocity v and acceleration u̇ of any system under any control; unchecked, for right-hand sides."""
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
     if isinstance(system, MovingParts):
         return _with_parts(system, t, q, u, control, route)
     v = velocity_of(system, t, q, u)
@@ -65,7 +65,7 @@ def motion(
 
 
 def _with_parts(system: MovingParts, t, q, u, control, route):
-    """(v, θ̇) and (u̇, θ̈)."""
+    """The velocity (v, θ̇) and the acceleration (u̇, θ̈) of a system with moving parts."""
     own_q, own_u, parts = system.inside(t, q, u, control)
     v, u_dot = motion(system.system, t, own_q, own_u, parts, route)
     return jnp.concatenate([v, parts.rate]), jnp.concatenate([u_dot, parts.acceleration])
@@ -80,7 +80,7 @@ def acceleration(
     *,
     route: str | None = None,
 ) -> Float[Array, " k"]:
-    """u̇ of the independent quasi-velocities, from
+    """The accelerations u̇ of the independent quasi-velocities, from the Boltzmann–Hamel equations
 
         d/dt ∂ℓ/∂u^a − E_a(ℓ) + ∂ℓ/∂u^b γ^b_ac u^c = Q_a ,   a independent.
 
@@ -88,13 +88,14 @@ def acceleration(
 
     - `system`: the system.
     - `t`: time [s]; `q`: configuration; `u`: the k = n − m independent quasi-velocities.
-    - `control`: a callable of t, or a constant.
-    - `route`: `"boltzmann-hamel"` (the equation above in exponential coordinates), `"multipliers"` (Euler–Lagrange with
-      forces of constraint) or `"gauss"` (Gauss' principle; on points and bodies where the system gives them). The default
-      takes the fastest. They agree to rounding times a condition number: of the rows of A and of the mass matrix in the
-      free directions, B_aᵀ M B_b, for `"boltzmann-hamel"` and `"gauss"`; of the constraint rows in the metric of M for
-      `"multipliers"`, which needs a regular M. Nearly dependent constraints, or masses many orders of magnitude apart,
-      make these large.
+    - `control`: a callable of t, a `jaxhamel.Feedback`, or a constant; None for a system that takes none.
+    - `route`: the equations that are solved: `"boltzmann-hamel"` (the equations above in exponential coordinates),
+      `"multipliers"` (Euler–Lagrange equations with forces of constraint; the mass matrix M must be regular) or `"gauss"`
+      (Gauss' principle, on points and bodies if the system defines them). None, the default, takes the fastest.
+
+    The three routes agree up to rounding errors times a condition number: for `"boltzmann-hamel"` and `"gauss"` those of the
+    rows of A and of the mass matrix in the free directions, B_aᵀ M B_b; for `"multipliers"` that of the constraint rows in
+    the metric of M. Nearly dependent constraints, or masses many orders of magnitude apart, make these numbers large.
 
     **Returns:** u̇, `(k,)`.
 
@@ -120,8 +121,8 @@ def constraint_force(
 ) -> Multiplier:
     """The multipliers λ of d/dt ∂L/∂v − ∂L/∂q = Q + A_αᵀ λ, one for each constraint one-form.
 
-    For a rolling body with the velocity of the contact point as one-form, λ is the force of the ground on the body [N].
-    It is the residual of the unconstrained equations in the constrained directions, λ_α = B^r_α (M v̇ − f)_r.
+    For a rolling body whose one-forms are the velocity of the contact point, λ is the force of the ground on the body [N].
+    λ is the residual of the unconstrained equations in the constrained directions, λ_α = B^r_α (M v̇ − f)_r.
 
     **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`; for a system that lists redundant one-forms in
     `constraints`, the multipliers of least norm on all of them, `(r,)`. Source: Müller 2021, eq. (23).
@@ -134,7 +135,7 @@ def constraint_force(
 @compiled
 def _constraint_force(system, t, q, u, control, route):
     u_dot = motion(system, t, q, u, control, route)[1]
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
     multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
     return of_least_norm(system, t, q, multiplier)
 
@@ -142,18 +143,20 @@ def _constraint_force(system, t, q, u, control, route):
 def velocity(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Velocity:
-    """v = B(t, q) ((0, u) − a(t, q)): the left-trivialised velocity, `(n,)`, of the quasi-velocities u `(k,)`.
+    """The left-trivialised velocity v = B(t, q) ((0, u) − a(t, q)), `(n,)`, of the quasi-velocities u `(k,)`.
 
     It depends on `control` only where the quasi-velocities are prescribed (`jaxhamel.Kinematic`).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_state(system, q, u)
     check_shapes(system, t, q, only=KINEMATIC)
-    return velocity_of(under(system, control), t, q, u)
+    return velocity_of(driven_by(system, control), t, q, u)
 
 
 def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
-    """The independent rows, `(k,)`, of A(t, q) v + a(t, q); the constrained components of v `(n,)` are dropped."""
+    """The independent quasi-velocities of a velocity v `(n,)`: the last k rows of A(t, q) v + a(t, q), `(k,)`. Components of
+    v that violate the constraints are dropped.
+    """
     t, q, (v,), _ = prepare(q, v, t=t, control=None, names=("v",))
     check_shapes(system, t, q, only=KINEMATIC)
     _checks.check_shape("v", v, (system.space.dim,), "One entry for each dimension of the space.")
@@ -161,15 +164,16 @@ def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> Qu
 
 
 class VectorField(eqx.Module):
-    """q̇ and u̇ as a `(t, y, args)` callable that any diffrax solver takes: y = (q, u), args = (system, control).
+    """The right-hand side (q̇, u̇) of the equations of motion as a callable (t, y, args) for any solver of diffrax, with
+    y = (q, u) and args = (system, control).
 
     ```python
     diffrax.diffeqsolve(diffrax.ODETerm(jaxhamel.VectorField()), diffrax.Tsit5(), 0.0, 1.0, 0.01, (q0, u0),
                         args=(system, control))
     ```
 
-    q̇ is in storage coordinates (a quaternion's four numbers, ...). Wrap the solver in `jaxhamel.LieGroup` to keep
-    configurations on their group to rounding. Nothing is checked here.
+    q̇ has the coordinates in which q is stored (the four numbers of a quaternion, for example). Wrap the solver in
+    `jaxhamel.LieGroup` to keep configurations on their group up to rounding errors. The arguments are not checked.
     """
 
     route: str | None = eqx.field(static=True, default=None)

@@ -21,22 +21,26 @@ def gauss_function(
     u_dot: Float[Array, " k"],
     control: Control = None,
 ) -> Scalar:
-    """C(u̇) = ½ Σ m |a − F/m|² + ½ Σ (I Ω̇ + Ω × I Ω − τ)·I⁻¹(I Ω̇ + Ω × I Ω − τ)   [kg m²/s⁴].
+    """Gauss' function of the accelerations u̇,
 
-    The sums are over the `Points` and `Spins` that the system gives; a and Ω̇ are theirs at u̇. Without them it is
-    ½ (v̇ − M⁻¹f)·M (v̇ − M⁻¹f), which is smaller by a function of (t, q, u) alone: the part of the points' forces that is
-    balanced by constraints built into q. C is a parabola in u̇: its minimum is at `acceleration`, its Hessian is the mass
-    matrix ∂²T/∂u∂u, its minimal value is ½ Σ |R|²/m of the forces of constraint R.
+        C(u̇) = ½ Σ m |a − F/m|² + ½ Σ (I Ω̇ + Ω × I Ω − τ)·I⁻¹(I Ω̇ + Ω × I Ω − τ)   [kg m²/s⁴].
+
+    The sums are over the `Points` and `Spins` that the system gives; a and Ω̇ are their accelerations at u̇. For a system
+    without them it is ½ (v̇ − M⁻¹f)·M (v̇ − M⁻¹f), which is smaller by a function of (t, q, u): the part of the points' forces
+    that constraints built into q balance. C is quadratic in u̇: its minimum is at `acceleration`, its Hessian is the mass
+    matrix ∂²T/∂u∂u, and its least value is ½ Σ |R|²/m of the forces of constraint R.
 
     **Arguments:**
 
     - `system`, `t`, `q`, `u`, `control`: as for `acceleration`.
-    - `u_dot`: u̇, any acceleration `(k,)`.
-    **Returns:** C, a scalar. Massless points and axes without inertia contribute only the part that depends on u̇, −F·a.
+    - `u_dot`: any accelerations u̇, `(k,)`.
+
+    **Returns:** C, a scalar. Of points without mass and axes without inertia it contains only the part that depends on u̇,
+    such as −F·a.
 
     **Raises:** `ValueError` for wrong shapes.
 
-    Source: Massa and Vignolo, eq. (12); its stationarity is their (14), Gibbs and Appell's and Kane's equations.
+    Source: Massa and Vignolo, eq. (12). Their (14), the condition for the minimum, are Gibbs–Appell's and Kane's equations.
     """
     t, q, (u, u_dot), control = prepare(q, u, u_dot, t=t, control=control, names=("u", "u_dot"))
     check_system(system, t, q, u, control)

@@ -1,4 +1,4 @@
-"""Energy, momentum and the power balance."""
+"""Energy, momentum and power balance of a system."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import motion
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
 from jaxhamel.mechanics._controls._control import at_state
-from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._kinematic import driven_by
 from jaxhamel.mechanics._equations._boltzmann_hamel import momentum_of
 from jaxhamel.mechanics._examination._boundary import check_system, check_unforced
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
@@ -21,12 +21,12 @@ from jaxhamel.mechanics._system import System, overrides
 def energy(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Scalar:
-    """E = v·∂L/∂v − L [J], at the velocity v of u and the drift.
+    """The energy E = v·∂L/∂v − L [J], at the velocity v of the quasi-velocities u.
 
-    For L = T − V with T quadratic in v it is T + V; with prescribed motion it is Jacobi's energy, in which the kinetic
+    For L = T − V with T quadratic in v it is T + V. With prescribed motion it is Jacobi's energy, in which the kinetic
     energy of the prescribed velocities has the opposite sign.
 
-    **Arguments:** as for `acceleration`; forces do not count, and need no `control`. **Returns:** a scalar.
+    **Arguments:** as for `acceleration`; a `control` that only forces need may be missing. **Returns:** a scalar.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_unforced(system, t, q, u, control)
@@ -35,7 +35,7 @@ def energy(
 
 @compiled
 def _energy(system, t, q, u, control):
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
     v = velocity_of(system, t, q, u)
     value, rate = jax.jvp(lambda v: lagrangian(system, t, q, v, control), (v,), (v,))
     return rate - value
@@ -55,15 +55,17 @@ def momentum(
 
 @compiled
 def _momentum(system, t, q, u, control):
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
     return momentum_of(system, t, q, velocity_of(system, t, q, u), control)
 
 
 class PowerBalance(NamedTuple):
-    """dE/dt and its contributions, all in W: `rate` = `force` + `constraint` + `explicit_time`.
+    """The rate of the energy and its contributions, all in W: `rate` = `force` + `constraint` + `explicit_time`.
 
-    `force` is Q·v; `constraint` is λ·(A_α v) = −λ·a_α, zero unless the constraints are affine; `explicit_time` is −∂L/∂t,
-    which includes the power of prescribed motion.
+    - `rate`: dE/dt along the motion.
+    - `force`: Q·v, the power of the forces.
+    - `constraint`: λ·(A_α v) = −λ·a_α, which is zero unless the constraints are affine.
+    - `explicit_time`: −∂L/∂t, which includes the power of prescribed motion.
     """
 
     rate: Scalar
@@ -75,7 +77,8 @@ class PowerBalance(NamedTuple):
 def power_balance(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> PowerBalance:
-    """The terms of dE/dt = Q·v + λ·(A_α v) − ∂L/∂t: the left side from the motion, the right side from the forces.
+    """The terms of dE/dt = Q·v + λ·(A_α v) − ∂L/∂t, where dE/dt is computed along the motion, independently of the
+    right-hand side.
 
     **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
     """
@@ -87,7 +90,7 @@ def power_balance(
 @compiled
 def _power_balance(system, t, q, u, control):
     v, u_dot = motion(system, t, q, u, control)
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
     multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
     _, rate = jax.jvp(
         lambda t, q, u: _energy(system, t, q, u, control),

@@ -1,8 +1,8 @@
 """Quasi-velocities and velocities, and derivatives along the motion.
 
-All derivatives with respect to the configuration are taken along v in storage coordinates, q̇ = rate(q, v). They equal the
-derivatives in exponential coordinates φ at φ = 0, d/dε f(q·exp(ε v)), but need no exponential: both agree to first order,
-and equations of motion contain only first derivatives (From 2012, eq. 54, 57).
+All derivatives with respect to the configuration are taken along v in the coordinates in which q is stored, q̇ = rate(q, v).
+They equal the derivatives d/dε f(q·exp(ε v)) at ε = 0, but need no exponential: the two curves agree to first order, and
+equations of motion contain only first derivatives (From 2012, eq. 54, 57).
 """
 
 from collections.abc import Callable
@@ -21,9 +21,10 @@ from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 
 class InverseFrame(eqx.Module):
-    """B(t, q) = A(t, q)⁻¹ as a function near one (t, q): A is inverted only once, also if B is differentiated several times.
+    """The function B(t, q) = A(t, q)⁻¹ for use at one (t, q), where A is inverted only once, also if B is differentiated
+    several times.
 
-    The frame is not inverted if it is the identity, or if the system has an up-to-date `inverse_frame`.
+    The frame is not inverted if it is the identity, or if the system has an `inverse_frame` that is up to date.
     """
 
     system: System
@@ -31,12 +32,12 @@ class InverseFrame(eqx.Module):
 
     @classmethod
     def at(cls, system: System, t: Time, q: Configuration) -> "InverseFrame":
-        """The function B for use at (t, q), where A is inverted."""
+        """The function B for use at (t, q)."""
         known = not overrides(system, "frame") or counts(system, "inverse_frame")
         return cls(system, None if known else inverse(system.frame(t, q)))
 
     def __call__(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """B(t, q), `(n, n)`."""
+        """The inverse frame B(t, q), `(n, n)`."""
         if self.value is not None:
             return known_inverse(self.system.frame(t, q), self.value)
         if not overrides(self.system, "frame"):
@@ -45,13 +46,13 @@ class InverseFrame(eqx.Module):
         return inverse(self.system.frame(t, q)) if known is None else known
 
     def velocity(self, t: Time, q: Configuration, u: Float[Array, " n"]) -> Velocity:
-        """v = B (u − a) for all n quasi-velocities, those of the constraints included."""
+        """The velocity v = B (u − a) of all n quasi-velocities u, those of the constraints included."""
         if overrides(self.system, "drift"):
             u = u - self.system.drift(t, q)
         return self(t, q) @ u if overrides(self.system, "frame") else u
 
     def independent(self, t: Time, q: Configuration) -> Float[Array, "n k"]:
-        """B^r_i, i independent: the directions in which the constraints let the system move."""
+        """The columns B^r_i with independent i: the directions in which the constraints let the system move."""
         return self(t, q)[:, self.system.n_constraints :]
 
 
@@ -61,12 +62,12 @@ def with_constraints(system: System, u: QuasiVelocity) -> Float[Array, " n"]:
 
 
 def velocity_of(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Velocity:
-    """v = B ((0, u) − a), unchecked and untransformed: for use inside right-hand sides."""
+    """The velocity v = B ((0, u) − a) of the independent quasi-velocities u; the arguments are not checked."""
     return InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
 
 
 def quasi_velocity_of(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
-    """The independent rows of A v + a."""
+    """The independent quasi-velocities of v, the last k rows of A v + a."""
     u = system.frame(t, q) @ v if overrides(system, "frame") else v
     if overrides(system, "drift"):
         u = u + system.drift(t, q)
@@ -74,7 +75,7 @@ def quasi_velocity_of(system: System, t: Time, q: Configuration, v: Velocity) ->
 
 
 def lagrangian(system: System, t: Time, q: Configuration, v: Velocity, control: Control) -> Scalar:
-    """L(t, q, v), with the control passed on to systems with prescribed motion."""
+    """The Lagrangian L(t, q, v); a system with prescribed motion gets the control, too."""
     if system.prescribed_motion:
         return system.lagrangian(t, q, v, control)  # pyright: ignore[reportCallIssue]
     return system.lagrangian(t, q, v)
@@ -83,7 +84,9 @@ def lagrangian(system: System, t: Time, q: Configuration, v: Velocity, control: 
 def applied_force(
     system: System, t: Time, q: Configuration, v: Velocity, control: Control
 ) -> Float[Array, " n"]:
-    """Q(t, q, v, control), where control is its value at t, or the callable itself for prescribed motion."""
+    """The force Q(t, q, v, control). The system gets the value of the control at t, or, with prescribed motion, the control
+    itself.
+    """
     if control is None or system.prescribed_motion:
         return system.force(t, q, v, control)
     return system.force(t, q, v, control(t))
@@ -96,7 +99,7 @@ def along_motion(
     q: Configuration,
     v: Velocity,
 ) -> tuple[Any, Any]:
-    """f(t, q) and its total time derivative ∂f/∂t + v(f), by one jvp."""
+    """The value f(t, q) and the total time derivative ∂f/∂t + v(f), by one jvp."""
     return jax.jvp(function, (t, q), (jnp.ones_like(t), system.space.rate(q, v)))
 
 
@@ -109,7 +112,7 @@ def derivatives(
     x: Float[Array, " n"],
     directions: Float[Array, "k n"],
 ) -> tuple[Any, Any, Any]:
-    """f(t, q, x), its rate ∂f/∂t + v(f) at fixed x, and ∂f/∂x along each of the `directions`, by one batched jvp.
+    """The value f(t, q, x), its rate ∂f/∂t + v(f) at fixed x, and ∂f/∂x along each of the `directions`, by one batched jvp.
 
     One batched jvp evaluates f once for all k + 1 tangents. Separate calls would evaluate f repeatedly, and every later
     transformation would work on all copies.
@@ -131,7 +134,7 @@ def derivatives(
 
 
 def covector(system: System, q: Configuration, gradient: Configuration) -> Float[Array, " n"]:
-    """The covector dual to v of a gradient ∂f/∂q in storage coordinates: (∂f/∂q)·rate(q, e_r) for each direction r."""
+    """The covector dual to v of a gradient ∂f/∂q in the stored coordinates: (∂f/∂q)·rate(q, e_r) for each direction r."""
     zero = jnp.zeros(system.space.dim, dtype=dtype_of(q))
     _, pull_back = jax.vjp(lambda v: system.space.rate(q, v), zero)
     return pull_back(gradient)[0]
@@ -145,11 +148,12 @@ def prepare(
     names: tuple[str, ...] = ("u",),
     keep_feedback: bool = False,
 ) -> tuple[Scalar, Configuration, tuple[Array, ...], Control]:
-    """Converts the arguments of one call to one floating dtype, as strict dtype promotion requires.
+    """The time, the configuration, the velocities and the control of one call, as arrays of one floating dtype.
 
-    A feedback becomes its value at this state, a constant, unless `keep_feedback`.
+    A feedback becomes the constant with its value at this state, unless `keep_feedback` is set and if the first of the
+    velocities is u. `names`: the names of the velocities.
 
-    **Raises:** `TypeError` or `ValueError` for arguments that are not arrays; `names` are those of the velocities.
+    **Raises:** `TypeError` or `ValueError` for arguments that are not arrays.
     """
     _checks.check_arguments(t, q, dict(zip(names, velocities, strict=False)))
     leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q), *velocities)]

@@ -1,12 +1,12 @@
-"""Linear solves of small dense systems, unrolled: no LAPACK call, own derivative rule.
+"""Solutions of small dense linear systems, and inverses of small matrices, written out without LAPACK.
 
-A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, cannot be fused by XLA and
-runs one matrix at a time under `vmap` (docs/performance.md#equations-of-motion). Beyond `UNROLL_LIMIT` rows the unrolled
-program, which grows like n³, compiles too slowly, and the library is called instead. Lanes write symmetric solves out up to
+A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, XLA cannot fuse it, and under
+`vmap` it treats one matrix at a time (docs/performance.md#equations-of-motion). A program that is written out grows like n³;
+beyond `UNROLL_LIMIT` rows it would compile too slowly, and LAPACK is called instead. Lanes write symmetric solves out up to
 more rows, without tracing them (`_lanes/_symmetric_solve.py`).
 
-Solve and inverse have their own derivative rules, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹, so that factorisations
-are not differentiated.
+Both have their own derivative rules, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹, so that factorisations are not
+differentiated.
 """
 
 from typing import Any, NamedTuple
@@ -24,12 +24,13 @@ UNROLL_LIMIT = 10
 def symmetric_solve(
     matrix: Float[Array, "n n"], rhs: Float[Array, " n"] | Float[Array, "n k"]
 ) -> Float[Array, " n"] | Float[Array, "n k"]:
-    """M x = b for a symmetric M with non-zero leading minors (every mass matrix), by LDLᵀ without square roots.
+    """The solution x of M x = b for a symmetric M whose leading minors are not zero, such as a mass matrix, by the
+    factorisation M = L D Lᵀ.
 
-    Where lanes know entries of M to be zero, and none on the diagonal, they may eliminate the unknowns in another order,
-    which keeps more zeros: then the leading minors in that order have to be non-zero, too.
+    If lanes know some entries of M to be zero, and none on the diagonal, they may eliminate the unknowns in another order,
+    which keeps more zeros. The leading minors in that order then must not be zero, either.
 
-    **Arguments:** `matrix` M, `(n, n)`, of which the lower triangle is read; `rhs` b, `(n,)` or `(n, k)`.
+    **Arguments:** `matrix`: M `(n, n)`, of which only the lower triangle is used; `rhs`: b `(n,)` or `(n, k)`.
 
     **Returns:** x, in the shape of `rhs`. A singular M gives inf or NaN, as a division by zero does.
 
@@ -41,12 +42,12 @@ def symmetric_solve(
 
 
 def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """B = A⁻¹ of a regular matrix (a frame), by Gram–Schmidt on its rows: A = L Q, B = Qᵀ L⁻¹.
+    """The inverse B = A⁻¹ of a regular matrix, such as a frame, by Gram–Schmidt on its rows: A = L Q, B = Qᵀ L⁻¹.
 
-    Each row is orthogonalised twice, which makes the result as accurate as elimination with pivoting (error about
-    eps · cond A), and no row has to be exchanged, although frames are often permutations of the identity.
+    Each row is orthogonalised twice, so that the result is as accurate as by elimination with pivoting (error about
+    eps · cond A). No rows have to be exchanged, although frames are often permutations of the identity.
 
-    **Arguments:** `matrix` A, `(n, n)`.
+    **Arguments:** `matrix`: A `(n, n)`.
 
     **Returns:** B, `(n, n)`; inf or NaN for a singular A.
 
@@ -63,9 +64,9 @@ def _check_square(matrix) -> None:
 
 @jax.custom_jvp
 def known_inverse(matrix: Float[Array, "n n"], value: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ with a known value: returns `value`, and differentiates like A⁻¹.
+    """The known value of A⁻¹, with the derivatives of A⁻¹.
 
-    A right-hand side differentiates B(q) in several places at the same q; this way B is computed only once.
+    A right-hand side differentiates B(q) in several places at the same q; with this function it computes B only once.
     """
     return value
 
@@ -77,21 +78,23 @@ def _known_inverse_jvp(primals, tangents):
 
 
 class Factors(NamedTuple):
-    """The factors of a symmetric M = L D Lᵀ: L (`lower`, unit triangular, an array or nested lists of scalars) and 1/D."""
+    """The factors of a symmetric M = L D Lᵀ: `lower`, the unit triangular L as an array or nested lists of scalars, and
+    `inverse_diagonal`, 1/D.
+    """
 
     lower: Any
     inverse_diagonal: Float[Array, " n"]
 
     @classmethod
     def of(cls, matrix: Float[Array, "n n"]) -> "Factors":
-        """The factors of the lower triangle of M, without pivoting: no leading minor may be zero."""
+        """The factors of M, from its lower triangle and without pivoting, so that no leading minor may be zero."""
         if matrix.shape[0] > UNROLL_LIMIT:
             return cls(*_ldl_in_a_loop(matrix))
         lower, inverse_diagonal = _ldl(matrix)
         return cls(lower, jnp.stack(inverse_diagonal))
 
     def forward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
-        """L⁻¹ b."""
+        """The product L⁻¹ b, by forward substitution."""
         if not isinstance(self.lower, list):
             return _lapack.solve_triangular(self.lower, rhs)
         x = list(jnp.unstack(rhs))
@@ -101,7 +104,7 @@ class Factors(NamedTuple):
         return jnp.stack(x)
 
     def backward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
-        """L⁻ᵀ b."""
+        """The product L⁻ᵀ b, by backward substitution."""
         if not isinstance(self.lower, list):
             return _lapack.solve_triangular(self.lower, rhs, "T")
         x = list(jnp.unstack(rhs))
@@ -130,7 +133,7 @@ def _solve_arrays(matrix, rhs):
 
 
 def _ldl(matrix):
-    """M = L D Lᵀ as nested lists of scalars: L unit lower triangular, and 1/D."""
+    """The unit lower triangular L of M = L D Lᵀ as nested lists of scalars, and 1/D as a list."""
     n = matrix.shape[0]
     lower = [list(jnp.unstack(row)[: i + 1]) for i, row in enumerate(jnp.unstack(matrix))]
     inverse_diagonal = []
@@ -146,12 +149,12 @@ def _ldl(matrix):
 
 
 def _less(x, terms):
-    """x − Σ terms; x itself, without an operation, if there are no terms."""
+    """The difference x − Σ terms; x itself, without an operation, if there are no terms."""
     return x - sum(terms[1:], start=terms[0]) if terms else x
 
 
 def _ldl_in_a_loop(matrix):
-    """L and 1/D of a large matrix: column by column, in a loop, so that the program stays short."""
+    """L and 1/D of a large matrix, computed column by column in a loop, so that the program stays short."""
     places = jnp.arange(matrix.shape[0])
 
     def eliminate(rest, j):
@@ -165,7 +168,7 @@ def _ldl_in_a_loop(matrix):
 
 @jax.custom_jvp
 def _inverse(matrix):
-    # Compiles and runs faster than elimination with pivoting (docs/performance.md#equations-of-motion).
+    # this compiles and runs faster than elimination with pivoting (docs/performance.md#equations-of-motion)
     n = matrix.shape[0]
     if n > UNROLL_LIMIT:
         return _lapack.inverse(matrix)

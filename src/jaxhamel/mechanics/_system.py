@@ -16,8 +16,8 @@ from jaxhamel.mechanics._description._drawing import Place, Shape, places_of
 class System(eqx.Module):
     """A mechanical system with configuration space Q, Lagrangian L(t, q, v) and quasi-velocities u = A(t, q) v + a(t, q).
 
-    A subclass declares its parameters as fields (each is a leaf: differentiable, and changing its value does not
-    recompile) and overrides the methods that differ from their defaults:
+    A subclass declares its parameters as fields and overrides the methods that differ from their defaults. Derivatives by
+    the parameters are possible, and new values of them do not compile anew.
 
     ```python
     class Sleigh(jaxhamel.System):
@@ -35,16 +35,16 @@ class System(eqx.Module):
     **Class attributes:**
 
     - `space`: the configuration space Q, of dimension n.
-    - `n_constraints`: m. The first m rows of the frame are the constraint one-forms, u^α = A^α_r v^r + a^α = 0, α < m.
-      The remaining k = n − m quasi-velocities are the independent ones, which the state carries.
+    - `n_constraints`: the number m of constraints. The first m rows of the frame are the constraint one-forms,
+      u^α = A^α_r v^r + a^α = 0, α < m. The other k = n − m quasi-velocities are the independent ones, u of the state.
     - `prescribed_motion`: whether the control prescribes the motion of some parts. `lagrangian` and `force` of such a
       system receive the control itself, a callable of t, as last argument, because they need its rates.
-    - `n_controls`: number of controls, as a number or a property; None: 0 for a system without a `force` of its own,
-      otherwise any number.
-    - `state_names`: names and units of the parts of q and u, for scenarios, tables and figures; None: q and u.
+    - `n_controls`: the number of controls, as a number or a property. None means that a system without a `force` of its own
+      has no control, and any other system may have any number of them.
+    - `state_names`: names and units of the parts of q and u, for scenarios, tables and figures; None: "q" and "u".
     - `on_ground`: whether the plane z = 0 is drawn.
 
-    Velocities v are left-trivialised: q̇ on R^n, the body twist on a group.
+    Velocities v are left-trivialised: v = q̇ on R^n, and v is the body twist on a group.
     """
 
     space: ClassVar[AbstractSpace]
@@ -55,61 +55,66 @@ class System(eqx.Module):
     on_ground: ClassVar[bool] = False
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L(t, q, v) of the *unconstrained* system [J]; with `prescribed_motion`, L(t, q, v, control)."""
+        """The Lagrangian L(t, q, v) of the system without constraints [J]; with `prescribed_motion`, L(t, q, v, control)."""
         raise TypeError(
             f"{type(self).__name__} has no Lagrangian: define lagrangian(self, t, q, v), "
             "or lagrangian(self, t, q, v, control) with prescribed_motion = True"
         )
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """A(t, q), regular, with the m constraint one-forms as its first rows; default: the identity."""
+        """The frame A(t, q), a regular matrix whose first m rows are the constraint one-forms; default: the identity."""
         return jnp.eye(self.space.dim, dtype=dtype_of(q))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """B = A⁻¹ where it is known in closed form; None (the default) solves with A instead.
+        """The inverse frame B = A⁻¹ in closed form; None, the default, if A is to be inverted numerically.
 
         An inherited inverse is used only if no subclass below it overrides `frame`.
         """
         return None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """a(t, q) in u = A v + a: makes constraints affine (a turntable's speed, say); default: zero."""
+        """The drift a(t, q) in u = A v + a, which makes constraints affine, as the speed of a turntable does;
+        default: zero.
+        """
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
-        """g(t, q), zero on configurations that satisfy the holonomic constraints (closed loops); default: none.
+        """The values g(t, q) that vanish on configurations that satisfy the holonomic constraints (closed loops); default:
+        none.
 
-        Their differentials must be among the constraint one-forms: g adds no constraint, but fixes the constants of
-        integration. A trajectory's summary shows the drift from g = 0; `simulate(..., project=True)` removes it.
+        The differentials of g must be combinations of the constraint one-forms: g adds no constraint, but fixes the
+        constants of integration. A trajectory's summary shows the drift from g = 0; `simulate(..., project=True)` removes
+        it.
         """
         return jnp.zeros(0, dtype=dtype_of(q))
 
     def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
-        """All r constraint one-forms, if some are redundant; None (the default) if they are the frame's first m rows.
+        """All r constraint one-forms if some are redundant; None, the default, if they are the frame's first m rows.
 
-        The frame has m independent combinations of them; `constraint_force` then returns the r multipliers of least norm.
+        The first m rows of the frame are then independent combinations of them, and `constraint_force` returns the r
+        multipliers of least norm.
         """
         return None
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " n"]:
-        """Generalised force Q dual to v ([N], [N m]); `control` is its value at t; default: zero."""
+        """The generalised force Q dual to v ([N], [N m]); `control` is the value of the control at t; default: zero."""
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Any:
         """The system as point masses and rigid bodies, for Gauss' principle; None (the default) if it has no such form.
 
-        Returns an iterable of `Points` and `Spins`. The velocities given there may already use the constraints. Bodies are
-        another form of Lagrangian, force and constraints: inherited bodies are used only if no subclass below them
-        overrides one of these.
+        The result is an iterable of `Points` and `Spins`. The velocities in them may already satisfy the constraints. Bodies
+        describe the same system as Lagrangian, force and constraints: inherited bodies are used only if no subclass below
+        them overrides one of these.
         """
         return None
 
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
     ) -> dict[str, Array]:
-        """Conserved quantities of the exact motion, by name; a trajectory's summary shows their drift. Default: none.
+        """The conserved quantities of the exact motion, by name; a trajectory's summary shows their drift. Default: none.
 
-        Inherited ones are not shown if a subclass below them overrides Lagrangian, force, frame or drift.
+        Inherited invariants are not shown if a subclass below them overrides Lagrangian, force, frame or drift.
         """
         return {}
 
@@ -119,7 +124,7 @@ class System(eqx.Module):
         """
 
     def initial_state(self) -> tuple[Configuration, Float[Array, " k"]]:
-        """Default initial state (q, u) of scenarios; default: the identity, at rest."""
+        """The initial state (q, u) of scenarios that give none; default: the identity, at rest."""
         return self.space.identity(jnp.result_type(float)), jnp.zeros(self.n_independent)
 
     def outputs(
@@ -129,43 +134,44 @@ class System(eqx.Module):
         return ()
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """(quaternion, position) of every body that is drawn; default: one for each factor of q with a rotation."""
+        """The pose (quaternion, position) of every body that is drawn; default: one for each factor of q with a rotation."""
         return places_of(self, q)
 
     def shapes(self) -> tuple[Shape, ...]:
-        """The shape to draw at each of `places`, for concrete parameters; default: the axes of each place."""
+        """The shapes that are drawn at `places`, for concrete parameters; by default the axes of each body."""
         return ()
 
     @property
     def n_independent(self) -> int:
-        """k = n − m, the number of independent quasi-velocities."""
+        """The number k = n − m of independent quasi-velocities."""
         return self.space.dim - self.n_constraints
 
 
-# Methods that restate other methods (the values of this table): they are used only if no subclass of the class that defines
-# them overrides one of these others.
+# Methods that describe the same as other methods, which are the values of this table: such a method is used only if no
+# subclass of the class that defines it overrides one of these others.
 STANDS_FOR: dict[str, tuple[str, ...]] = {
     "bodies": ("lagrangian", "force", "frame", "drift", "n_constraints", "space"),
     "inverse_frame": ("frame", "space"),
 }
 _THE_SYSTEM = ("lagrangian", "force", "frame", "drift", "n_constraints", "space")
-# names that `System` itself does not define: their defaults are placeholders
+# names for which `System` has no valid default
 _WITHOUT_DEFAULT = ("lagrangian", "space")
 
 
 def overrides(system: System, name: str) -> bool:
-    """Whether the system's class, or a base class of it below `System`, defines `name`: as a method, by assignment or as a
+    """Whether the system's class, or a base class of it below `System`, defines `name`, as a method, by assignment or as a
     field.
     """
     return _provider(type(system), name) is not System
 
 
 def overridden_below(system: System, name: str) -> tuple[str, ...]:
-    """The methods restated by `name` that a subclass below the definition of `name` overrides, which makes `name` outdated.
+    """The methods on which the definition of `name` relies and which a subclass below this definition overrides. If there
+    are any, `name` is out of date.
 
-    `bodies` restates Lagrangian, forces and constraints, `inverse_frame` the frame, and everything else (invariants,
-    closed forms, contact forces) the whole equations of motion. For example, a subclass of `RollingBall` with an additional
-    force inherits bodies without that force.
+    `bodies` relies on Lagrangian, forces and constraints, `inverse_frame` on the frame, and every other method (invariants,
+    closed forms, contact forces) on the whole equations of motion. For example, a subclass of `RollingBall` with an
+    additional force inherits bodies without that force.
     """
     kind = type(system)
     above = kind.__mro__[kind.__mro__.index(_provider(kind, name)) :]
@@ -207,7 +213,7 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def controls_of(system: System) -> int | None:
-    """Number of controls of this system; None if its class does not state it, or a subclass has a force of its own."""
+    """The number of controls of a system; None if its class does not state it, or a subclass has a force of its own."""
     if system.n_controls is None:
         return None if system.prescribed_motion or overrides(system, "force") else 0
     return None if "force" in overridden_below(system, "n_controls") else system.n_controls

@@ -7,7 +7,7 @@ import numpy as np
 from jaxhamel._compiled import compiled
 from jaxhamel._words import counted
 from jaxhamel.mechanics._controls._control import at_state
-from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._kinematic import driven_by
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._gauss import normal_equations
 from jaxhamel.mechanics._examination._agreement import run_quickly
@@ -169,7 +169,7 @@ def _quantities(system, control, ts, q, u):
     distances = [
         jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)
     ]
-    driven = under(system, control)
+    driven = driven_by(system, control)
     residual = jax.vmap(lambda t, q, u: _residual(driven, t, q, u))(ts, q, u)
     return (
         kept,

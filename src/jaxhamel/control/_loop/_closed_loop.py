@@ -36,7 +36,7 @@ from jaxhamel.control._loop._sampled import Sampled
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._checks._feedback import check_feedback_value
 from jaxhamel.mechanics._checks._system import check_state
-from jaxhamel.mechanics._controls._control import looked_at
+from jaxhamel.mechanics._controls._control import checked_value
 from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate import Trajectory
@@ -186,7 +186,7 @@ def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
         law = controller.law
         if exact is not None and observes:
             law = OfSensors(controller, system, zero, exact.shape[0])
-        return looked_at(system, t0, q0, u0, law, "`law`")
+        return checked_value(system, t0, q0, u0, law, "`law`")
     gives_state = getattr(controller.sensors, "gives_state", False)
     given = (exact,) if observes and not gives_state else (q0, u0)
     value = check_memory(controller.law, (t0, *given))

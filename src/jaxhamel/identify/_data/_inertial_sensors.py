@@ -17,7 +17,7 @@ from jaxhamel.identify._data._measurements import (
     quaternion_of,
 )
 from jaxhamel.mechanics import System, VectorField
-from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._kinematic import driven_by
 from jaxhamel.mechanics._kinematics import velocity_of
 
 
@@ -38,7 +38,7 @@ class AngularRate(AbstractMeasurement):
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        v = velocity_of(under(system, control), t, q, u)
+        v = velocity_of(driven_by(system, control), t, q, u)
         check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
         return v[jnp.array(self.axes)]
 
@@ -92,7 +92,7 @@ class Accelerometer(AbstractMeasurement):
         """The predicted value for a motion with the rates (q̇, u̇)."""
         t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
         # v̇ and q̈ along the motion, each by one directional derivative
-        driven = under(system, control)
+        driven = driven_by(system, control)
         v, v_dot = jax.jvp(lambda *x: velocity_of(driven, *x), (t, q, u), (one, q_dot, u_dot))
         second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]
         omega, s = v[:3], self.point.astype(u.dtype)

@@ -16,7 +16,7 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.geometry import SO3
 from jaxhamel.identify._checks._runs import check_entries, check_factor
 from jaxhamel.mechanics import System
-from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._kinematic import driven_by
 from jaxhamel.mechanics._kinematics import velocity_of
 
 Value = Float[Array, " d"]
@@ -138,7 +138,7 @@ class Coordinate(AbstractMeasurement):
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
         if self.rate:
-            q = system.space.rate(q, velocity_of(under(system, control), t, q, u))
+            q = system.space.rate(q, velocity_of(driven_by(system, control), t, q, u))
         owner = f"measurement {self.name!r}"
         check_factor(owner, q, self.part)
         x = _part_of(q, self.part)

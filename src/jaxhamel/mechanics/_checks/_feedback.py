@@ -62,7 +62,7 @@ def check_moving_parts(system, n_parts) -> None:
         )
     if n_parts is None and system.n_controls is None:
         raise ValueError(
-            f"`n_parts` is missing: {name} has no `n_controls` that would say how many numbers its parts' motion has."
+            f"`n_parts` is missing: {name} has no `n_controls`. Give `n_parts`, the number of entries of the motion θ."
         )
     if n_parts is not None:
         check_count("n_parts", n_parts, 0, 2**31 - 1)
@@ -82,8 +82,8 @@ def check_feedback_value(system, t, value, dtype, name: str) -> None:
     if wanted is not None and sum(int(np.prod(shape)) for shape in sizes) != wanted:
         got = sizes[0] if len(sizes) == 1 else sizes
         raise ValueError(
-            f"{name} gives shape {got}; {type(system).__name__} takes ({wanted},). Look at what its "
-            "function (t, q, u) returns."
+            f"{name} gives shape {got}; {type(system).__name__} takes ({wanted},). Change the result of its function "
+            "(t, q, u)."
         )
 
 

@@ -1,5 +1,5 @@
-"""Checks of the hypotheses of special equations of motion and of relative equilibria, on values at states near the
-given one.
+"""Checks of the hypotheses of special equations of motion and of relative equilibria, by values at states near the given
+one.
 """
 
 import numpy as np
@@ -25,10 +25,11 @@ _WORDS = {
 
 
 def check_hypotheses(system, found, equations: str, instead: str) -> None:
-    """Checks that no value contradicts a hypothesis. `found` has (hypothesis, values, wanted values, size) for each
-    hypothesis.
+    """Checks that no value contradicts a hypothesis.
 
-    The values are taken at several states; those that are not finite (outside of the system's domain) are skipped.
+    **Arguments:** `found`: for each hypothesis its name, values at several states, the values that it demands, and the size
+    of their terms; values that are not finite (outside of the system's domain) are left out. `equations`, `instead`:
+    sentences for the message.
     """
     for hypothesis, values, wanted, size in found:
         change = _largest_change(values, wanted, size)
@@ -40,7 +41,9 @@ def check_hypotheses(system, found, equations: str, instead: str) -> None:
 
 
 def _largest_change(values, wanted, size) -> float:
-    """max |values − wanted|; 0 if it may be a rounding error of numbers as large as `size`, or if no value is finite."""
+    """The largest |values − wanted|; 0 if it may be a rounding error of numbers as large as `size`, or if no value is
+    finite.
+    """
     values, wanted, size = concrete(values), concrete(wanted), concrete(size)
     if values is None or wanted is None or size is None:
         return 0.0
@@ -50,7 +53,7 @@ def _largest_change(values, wanted, size) -> float:
 
 
 def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
-    """Checks that a control prescribes no motion of the system's parts."""
+    """Checks that the system has no prescribed motion."""
     if system.prescribed_motion:
         raise ValueError(
             f"`system` {type(system).__name__} has prescribed motion, so that its Lagrangian has terms linear in the "
@@ -71,7 +74,7 @@ def check_reducible(system, dim: int, has_drift: bool) -> None:
     if has_drift or system.prescribed_motion:
         what = "a drift" if has_drift else "prescribed motion"
         raise ValueError(
-            f"`system` {name} has {what}; the nonholonomic momentum equation is that of constraints A v = 0 that do not "
+            f"`system` {name} has {what}; the nonholonomic momentum equation holds for constraints A v = 0 that do not "
             f"depend on time. {do}"
         )
 
@@ -91,7 +94,7 @@ def check_autonomous(system, found) -> None:
 
 
 def check_commutes(system, here, pushed) -> None:
-    """Checks the symmetry: f at the moved state Ψ_s(x) (`here`) equals f at x pushed forward by Ψ_s (`pushed`)."""
+    """Checks the symmetry: f at the state Ψ_s(x), `here`, equals f at x pushed forward by Ψ_s, `pushed`."""
     here, pushed = concrete(here), concrete(pushed)
     if here is None or pushed is None:
         return
@@ -99,8 +102,8 @@ def check_commutes(system, here, pushed) -> None:
     if change > _rounding(here):
         raise ValueError(
             f"`symmetry` is none of `system` {type(system).__name__}: its equations of motion change by up to {change:.3g} "
-            "under it. Give an action(s, q) that moves everything the Lagrangian, the forces and the constraints know "
-            "(a turn about the vertical turns orientation and position)."
+            "under it. Give an action(s, q) that moves everything on which the Lagrangian, the forces and the constraints "
+            "depend (a turn about the vertical turns orientation and position)."
         )
 
 
@@ -130,12 +133,13 @@ def check_curve_of_solutions(dimension: int) -> None:
         what = "a single point" if dimension < 1 else f"a family of dimension {dimension}"
         do = "Drop a condition." if dimension < 1 else f"Add {dimension - 1} to `conditions`."
         raise ValueError(
-            f"with the parameter free the relative equilibria are {what} here (apart from what the symmetry does to "
-            f"them), not a curve. {do}"
+            f"with the parameter free, the relative equilibria that the symmetry does not move into one another are {what} "
+            f"here, not a curve. {do}"
         )
 
 
 def _rounding(field) -> float:
+    """A bound of the rounding errors of the equations of motion, from their values `field`."""
     return (
         1e4 * float(np.finfo(field.dtype).eps) * (1.0 + float(np.max(np.abs(field), initial=0.0)))
     )

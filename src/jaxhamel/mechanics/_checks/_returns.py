@@ -1,4 +1,4 @@
-"""Checks of the structure, shapes and dtypes that the methods of a system return, by tracing the methods.
+"""Checks of the structure, shapes and dtypes of the results of a system's methods, by tracing the methods.
 
 The values are not computed.
 """
@@ -18,7 +18,7 @@ WITH_CONTROL = "force", "bodies", "invariants"  # methods that receive the value
 
 
 class Returned(NamedTuple):
-    """The results of the system's methods at a state, with an abstract array in place of each array."""
+    """The result of one of the system's methods at a state, with an abstract array in place of each array."""
 
     name: str
     value: Any
@@ -58,7 +58,7 @@ def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
 
 
 def _calls_array(error: TypeError) -> bool:
-    """Whether the user's code has called a traced array as a function."""
+    """Whether the reason of the error is that the user's code called a traced array as a function."""
     return "Tracer' object is not callable" in str(error) and place_of(error) != ""
 
 
@@ -83,9 +83,7 @@ def _with_words_among_fields(system, error: TypeError) -> TypeError:
 
 
 def _no_numbers(system) -> dict[str, Any]:
-    """The fields of the system that are not numbers, by their path; for a list or dictionary its entries, each by its
-    path.
-    """
+    """The fields of the system, or entries of its lists and dictionaries, that are no numbers, by their path."""
     leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
     found = {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
     return {path: jax.tree.map(_plain, leaf, is_leaf=_is_none) for path, leaf in found.items()}
@@ -102,7 +100,9 @@ def _is_none(x) -> bool:
 
 
 def _is_no_number(value) -> bool:
-    """Whether a field is None, a word, a class or a list, and not an array, a function or a part of the system."""
+    """Whether a field is None, a text, a class, or a list or set of numbers; not an array, a function or a part of the
+    system.
+    """
     if isinstance(value, list | set):
         return all(np.ndim(x) == 0 for x in jax.tree.leaves(value))
     return value is None or isinstance(value, str | bytes | type)
@@ -137,7 +137,7 @@ _CALLS: dict[str, Callable] = {
 
 
 def check_returns(system, returned: list[Returned], dtype) -> None:
-    """Checks that each method returns an array of the shape that the equations of motion need, in the state's dtype."""
+    """Checks that each method returns a value of the form that the equations of motion need, in the state's dtype."""
     n = system.space.dim
     arrays: dict[str, tuple[tuple[int | str, ...], str]] = {
         "lagrangian": ((), "one number, L(t, q, v) [J]"),
@@ -169,7 +169,7 @@ def _method_in_words(system, name: str) -> str:
 def _check_array(
     system, name: str, value, shape: tuple[int | str, ...], meaning: str, dtype
 ) -> None:
-    """Checks that a method returns an array of this shape; a letter stands for any length, `h` for at least one."""
+    """Checks that a method returns an array of this shape; a letter in it stands for any length, `h` for at least one."""
     method = f"`{name}({_ARGUMENTS[name]})`"
     wanted = f"as {type(system).__name__} returns it; it must have shape {_shape(shape)}: {meaning}"
     if not isinstance(value, jax.ShapeDtypeStruct):
@@ -190,7 +190,7 @@ def _check_array(
 
 
 def _shape(wanted: tuple[int | str, ...]) -> str:
-    """A shape as Python writes it, letters without quotes."""
+    """A shape as text, in which letters have no quotes."""
     return str(wanted).replace("'", "")
 
 
@@ -274,6 +274,7 @@ def _check_bodies(method: str, bodies, dtype) -> None:
 
 
 def _check_field(name: str, value, shape: tuple, sizes: dict[str, int], dtype) -> None:
+    """Checks the shape and dtype of a field; `sizes`: the lengths of the axes with letters that are known from others."""
     got = getattr(value, "shape", None)
     if got is not None and len(got) == len(shape):
         wanted = tuple(
@@ -286,8 +287,10 @@ def _check_field(name: str, value, shape: tuple, sizes: dict[str, int], dtype) -
         axes = ", ".join(str(sizes.get(str(a), a)) for a in shape) + (
             "," if len(shape) == 1 else ""
         )
-        said = _type_in_words(value) if got is None else f"of shape {got}"
-        raise ValueError(f"{name} is {said}; it must have shape ({axes}), b the number of bodies.")
+        is_now = _type_in_words(value) if got is None else f"of shape {got}"
+        raise ValueError(
+            f"{name} is {is_now}; it must have shape ({axes}), where b is the number of bodies."
+        )
     if value.dtype != dtype and not value.weak_type:
         raise TypeError(
             f"{name} is {value.dtype} where the state (q, u) is {dtype}. {_cast(value.dtype, dtype)}"
@@ -299,8 +302,8 @@ def _check_invariants(method: str, value) -> None:
         isinstance(x, jax.ShapeDtypeStruct) for x in value.values()
     )
     if not good:
-        said = inline(sorted(map(str, value))) if isinstance(value, dict) else _type_in_words(value)
+        got = inline(sorted(map(str, value))) if isinstance(value, dict) else _type_in_words(value)
         raise TypeError(
-            f"{method} returned {said}; it must return a dictionary of arrays by name, for example "
-            '`{"energy": energy}`, empty for none.'
+            f"{method} returned {got}; it must return a dictionary of arrays by name, for example "
+            '`{"energy": energy}`, or an empty one.'
         )

@@ -1,4 +1,4 @@
-"""Checks of symmetric systems: bundles, invariant metrics and constraints, rigid motions."""
+"""Checks of symmetric systems: their spaces, invariant metrics and constraints, and locked inertias."""
 
 import numpy as np
 
@@ -21,9 +21,9 @@ def check_motion_given(system, motion) -> None:
     """Checks that the argument `motion` is given if the system has prescribed motion."""
     if system.prescribed_motion and motion is None:
         raise ValueError(
-            f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that "
-            "its control prescribes, and so does the locked velocity. Pass LockedFrame(system, motion) "
-            "the control of which `acceleration` is taken."
+            f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that its control "
+            "prescribes, and so does the locked velocity. Give LockedFrame(system, motion) the control with which "
+            "`acceleration` is called."
         )
 
 
@@ -52,7 +52,9 @@ def check_invariant_constraints(system, here, wanted, right: bool) -> None:
 
 
 def _change(here, wanted, least: float) -> float:
-    """The largest difference of two arrays; 0 if it may be rounding (relative to their size or `least`) or is unknown."""
+    """The largest difference of two arrays; 0 if it may be a rounding error of numbers as large as they or `least`, or if
+    the values are traced.
+    """
     one, other = concrete(here), concrete(wanted)
     if one is None or other is None:
         return 0.0
@@ -75,6 +77,6 @@ def check_rigid_inertia(system, here, wanted) -> None:
     if change:
         raise ValueError(
             f"the locked inertia of `system` {type(system).__name__} is not that of rigid bodies: it differs by up to "
-            f"{change:.3g} from [[Θ, m d̂], [−m d̂, m 1]]. It has no centre of mass to refer its momentum to; use "
+            f"{change:.3g} from [[Θ, m d̂], [−m d̂, m 1]]. It has no centre of mass about which to take the momentum; use "
             "`jaxhamel.mechanics.spatial_momentum`."
         )

@@ -57,14 +57,14 @@ def check_a_system(system, argument: str = "system") -> None:
         )
     if m > space.dim:
         raise ValueError(
-            f"`n_constraints` of {name} is {m}; its space has only {space.dim} dimensions. Count the constraint "
-            "one-forms again."
+            f"`n_constraints` of {name} is {m}; its space has only {space.dim} dimensions. Set it to the number of "
+            "independent constraint one-forms."
         )
     if any(map(_has_words, jax.tree.leaves(system))):
         leaves = tree_flatten_with_path(system)[0]
         wrong = ", ".join(f"`{path_of(keys)}`" for keys, leaf in leaves if _has_words(leaf))
         raise TypeError(
-            f"{wrong} of {name}: entries are no numbers; give real numbers, in SI units."
+            f"{wrong} of {name}: entries are no numbers; give real numbers in SI units."
         )
 
 
@@ -108,7 +108,9 @@ def check_frame_at(system, t, q) -> None:
     """Checks that A(t, q) is (n, n), finite and regular, and that its constraint rows are independent."""
     n, m = system.space.dim, system.n_constraints
     matrix = (system.frame if any_tracer((system, t, q)) else partial(_frame, system))(t, q)
-    check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_shape(
+        "frame(t, q)", matrix, (n, n), "It is A of u = A v, with one row for each quasi-velocity."
+    )
     check_finite("frame(t, q)", matrix)
     array = concrete(matrix)
     if array is None or n == 0:
@@ -138,12 +140,14 @@ def _rows_in_words(rows: list[int]) -> str:
 
 @compiled
 def _frame(system, t, q):
-    """The frame as one compiled program; evaluated operation by operation, a rolling ball's frame takes 2 ms."""
+    """The frame, by one compiled program; evaluated operation by operation, a rolling ball's frame takes 2 ms."""
     return system.frame(t, q)
 
 
 def check_control_of(system, t, control) -> None:
-    """Runs the system's own `check_control`; only once for each structure and shapes of a control, to save compilation."""
+    """Runs the system's own `check_control`: once for each structure and shapes of a control, and each time only if the
+    check depends on values.
+    """
     check = type(system).check_control
     with _CONTROLS.once(system, t, control) as is_new:
         by_value = is_new and looks_at_values("`control`", check, system, t, control)
@@ -193,7 +197,7 @@ def check_inverse(system, t, error: float, room: float) -> None:
     if error > room:
         raise ValueError(
             f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
-            f"the identity's by {error:.3g} at t = {t}. Mend it, or leave it out: then A is inverted by the package."
+            f"the identity's by {error:.3g} at t = {t}. Correct it, or leave it out: then the package inverts A."
         )
 
 
@@ -203,7 +207,7 @@ def check_leaves(system) -> None:
         array = concrete(leaf)
         if array is not None and array.dtype.kind in "fVc" and np.any(np.isnan(array)):
             raise ValueError(
-                f"`{path_of(keys)}` of {type(system).__name__} is {inline(array)}; a NaN there is one in all of the motion."
+                f"`{path_of(keys)}` of {type(system).__name__} is {inline(array)}; a NaN there makes the whole motion NaN."
             )
 
 
@@ -212,14 +216,16 @@ def check_mass_matrix(system, matrix, found) -> None:
     if found.is_full:
         return
     zero = [path_of(keys) for keys, leaf in tree_flatten_with_path(system)[0] if _is_zero(leaf)]
-    fields = f" Zero among its fields: {', '.join(f'`{name}`' for name in zero)}." if zero else ""
+    fields = (
+        f" These of its fields are zero: {', '.join(f'`{name}`' for name in zero)}." if zero else ""
+    )
     missing = np.flatnonzero(~np.any(np.asarray(matrix) != 0, axis=0))
     where = (
         f", no kinetic energy belongs to u[{', '.join(map(str, missing))}]" if len(missing) else ""
     )
     raise ValueError(
         f"the mass matrix of {type(system).__name__} is singular: rank {found.rank} of {min(found.shape)}{where}. "
-        f"Every independent quasi-velocity needs inertia, or u̇ is not determined.{fields}"
+        f"Without inertia for every independent quasi-velocity, u̇ is not determined.{fields}"
     )
 
 
@@ -239,8 +245,9 @@ def check_own_equations(system, method: str, replaced: tuple[str, ...]) -> None:
         name, others = type(system).__name__, " and ".join(f"`{other}`" for other in replaced)
         raise TypeError(
             f"`{method}` of {name} is inherited from a class below which {others} "
-            f"{'is' if len(replaced) == 1 else 'are'} overridden; its formula says nothing of that. Override `{method}`, "
-            "too, or use the general equations: jaxhamel.acceleration, jaxhamel.constraint_force, jaxhamel.simulate."
+            f"{'is' if len(replaced) == 1 else 'are'} overridden; its formula does not take this into account. Override "
+            f"`{method}`, too, or use the general equations: jaxhamel.acceleration, jaxhamel.constraint_force, "
+            "jaxhamel.simulate."
         )
 
 
@@ -254,7 +261,7 @@ def check_bodies(system, t, found) -> None:
     raise ValueError(
         f"`bodies` of {name} disagree with its `lagrangian` and `force`: their {what} differ by {worst:.3g} (relative), and "
         f"at t = {t}, u = {inline(found.u)} bodies give u̇ = {inline(found.of_bodies)}, the Lagrangian "
-        f"{inline(found.of_lagrangian)}. Each is the whole system: mend one of them, or leave `bodies` out."
+        f"{inline(found.of_lagrangian)}. Each must describe the whole system: correct one of them, or leave `bodies` out."
     )
 
 
@@ -296,6 +303,4 @@ def check_same_structure(name: str, got, wanted) -> None:
         return jax.tree.map(np.shape, tree)
 
     if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
-        raise ValueError(
-            f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}, as the others do."
-        )
+        raise ValueError(f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}.")

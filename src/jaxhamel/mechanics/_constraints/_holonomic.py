@@ -1,6 +1,7 @@
-"""Holonomic constraints g(t, q) = 0 (closed loops, rods), whose rates are among the constraint one-forms of the frame.
+"""Holonomic constraints g(t, q) = 0 (closed loops, rods), whose rates are combinations of the frame's constraint one-forms.
 
-The one-forms hold exactly at every q, so ġ = 0 along the exact motion; the steps of an integrator leave g = 0 slowly.
+The one-forms imply ġ = 0 at every q, so g is constant along the exact motion; with the steps of an integrator it drifts
+slowly.
 """
 
 from typing import Literal
@@ -39,7 +40,7 @@ def close_loops(
     metric: Metric = "identity",
     control: Control = None,
 ) -> Configuration:
-    """Finds the configuration near q with g(t, q) = 0, by Gauss–Newton steps δ of least norm |δ|² = δ·W δ:
+    """The configuration near q with g(t, q) = 0, found by Gauss–Newton steps δ of least norm |δ|² = δ·W δ:
 
         q ← q·exp(δ) ,   δ = −W⁻¹Gᵀ (G W⁻¹ Gᵀ)⁻¹ g ,   G_r = e_r(g) .
 
@@ -52,8 +53,8 @@ def close_loops(
       g (two masses on a rod keep their centre of mass). M has to be regular.
     - `control`: needed for `"mass"` if the kinetic energy depends on it (`prescribed_motion`).
 
-    **Returns:** a configuration. Dependent constraints (a planar linkage in space) are allowed: eps^(2/3) times the trace of
-    G W⁻¹ Gᵀ is added to its diagonal.
+    **Returns:** a configuration. The constraints may be dependent, as those of a planar linkage in space are: eps^(2/3)
+    times the trace of G W⁻¹ Gᵀ is added to its diagonal.
 
     **Raises:** `TypeError` for a system without `holonomic`; `ValueError` for another metric, or if g is not zero after
     these steps.
@@ -95,8 +96,8 @@ def _close(system, t, q, iterations, metric, control):
 def closing_step(
     system: System, t: Scalar, q: Configuration, metric: Metric, control: Control
 ) -> Configuration:
-    """One Gauss–Newton step towards g(t, q) = 0; unchecked."""
-    value, gradient = loops(system, t, q)
+    """The configuration after one Gauss–Newton step towards g(t, q) = 0; the arguments are not checked."""
+    value, gradient = loop_values(system, t, q)
     directions = gradient.T
     if metric == "mass":
         directions = symmetric_solve(mass_matrix(inner(system), t, q, control), directions)
@@ -106,10 +107,10 @@ def closing_step(
     return system.space.retract(q, -(directions @ symmetric_solve(regular, value)))
 
 
-def loops(
+def loop_values(
     system: System, t: Scalar, q: Configuration
 ) -> tuple[Float[Array, " h"], Float[Array, "h n"]]:
-    """g and G_r = e_r(g), its derivative along each of the n directions."""
+    """g(t, q), and its derivatives G_r = e_r(g) along each of the n directions."""
 
     def values(q):
         return system.holonomic(t, q)
@@ -118,7 +119,7 @@ def loops(
 
 
 def check_loops(system: System, t: Scalar, q: Configuration) -> None:
-    """Checks, for concrete values, that the constraint one-forms imply ġ = 0.
+    """Checks that the constraint one-forms imply ġ = 0; traced values are not checked.
 
     **Raises:** `ValueError` that names `holonomic`.
     """
@@ -133,8 +134,8 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
 
 @compiled
 def _loops_and_rates(system, t, q):
-    """g; G; and the rates ġ = G v + ∂g/∂t for v along each free direction and, as the last one, for u = 0 (v = −B a)."""
-    value, gradient = loops(system, t, q)
+    """g `(h,)`; G `(h, n)`; and the rates ġ `(h, k + 1)`: G v for v along each free direction, then G v + ∂g/∂t for u = 0."""
+    value, gradient = loop_values(system, t, q)
     inverse = InverseFrame.at(system, t, q)
     at_rest = inverse.velocity(t, q, jnp.zeros(system.space.dim, gradient.dtype))
     _, explicit = jax.jvp(lambda t: system.holonomic(t, q), (t,), (jnp.ones_like(t),))

@@ -1,13 +1,13 @@
 """Forces of constraint: linear equations, redundant constraints, and the Euler–Lagrange equations with multipliers.
 
-**Linear equations.** M v̇ = f + Aᵀ λ and A v̇ = b are solved without A M⁻¹ Aᵀ.
+**Linear equations.** M v̇ = f + Aᵀ λ and A v̇ = b are solved without the matrix A M⁻¹ Aᵀ.
 
-With M = L D Lᵀ, v̇ = L⁻ᵀ y and W = A L⁻ᵀ they are D y = L⁻¹f + Wᵀ λ, W y = b. Gram–Schmidt on the rows of W in the
-metric D⁻¹,
+With M = L D Lᵀ, v̇ = L⁻ᵀ y and W = A L⁻ᵀ they are D y = L⁻¹f + Wᵀ λ, W y = b. Gram–Schmidt orthogonalisation of the rows of
+W in the metric D⁻¹,
 
     W = T Ŵ ,   Ŵ D⁻¹ Ŵᵀ = N diagonal ,   T unit lower triangular,
 
-leaves Tᵀ λ = N⁻¹ (T⁻¹b − Ŵ D⁻¹ L⁻¹f). For nearly dependent rows, or masses many orders of magnitude apart, the error is then
+gives Tᵀ λ = N⁻¹ (T⁻¹b − Ŵ D⁻¹ L⁻¹f). For nearly dependent rows, or masses many orders of magnitude apart, the error is then
 proportional to the condition number of W D^(−1/2); with the matrix A M⁻¹ Aᵀ = T N Tᵀ it would be proportional to its square.
 A second sweep over the rows, on the residual of the first, restores the orthogonality that Ŵ loses by rounding. Square roots
 are not needed, so M may be indefinite. Derivatives take one more solution of the same equations: for d(v̇, λ) the right-hand
@@ -15,9 +15,9 @@ sides are df + dAᵀ λ − dM v̇ and db − dA v̇ in place of f and b.
 
 **Redundant constraints.** A mechanism has r one-forms C, of which the first m rows of the frame are a basis.
 
-Three wheels side by side on one axle that do not slip sideways are three one-forms of rank 1. The motion and the force of
-constraint A_αᵀ λ are unique, the single multipliers are not: all μ with Cᵀ μ = A_αᵀ λ are equivalent. With C = X A_α and
-X = C B_α, the one of least norm is
+Three wheels side by side on one axle that do not slip sideways, for example, give three one-forms of rank 1. The motion and
+the force of constraint A_αᵀ λ are unique, but the multipliers are not: all μ with Cᵀ μ = A_αᵀ λ give the same force. With
+C = X A_α and X = C B_α, the μ of least norm is
 
     μ = X (XᵀX)⁻¹ λ .
 
@@ -25,7 +25,7 @@ X = C B_α, the one of least norm is
 
     M v̇ = f + A_αᵀ λ ,      A_α v̇ + Ȧ_α v + ȧ_α = 0 .
 
-M has to be regular here. For the other routes, λ is the residual of the unconstrained equations,
+M has to be regular here. For the accelerations of the other routes, λ is the residual of the unconstrained equations,
 λ_α = B^r_α (M v̇ − f)_r, which needs no M⁻¹.
 """
 
@@ -50,10 +50,10 @@ def constrained_solve(
     rows: Float[Array, "m n"],
     rate: Float[Array, " m"],
 ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-    """Solves M v̇ = f + Aᵀ λ and A v̇ = b for (v̇, λ).
+    """The solution (v̇, λ) of M v̇ = f + Aᵀ λ and A v̇ = b.
 
-    **Arguments:** `mass_matrix` M, `(n, n)`, regular (its leading minors are not zero), of which the lower triangle is
-    read; `force` f, `(n,)`; `rows` A, `(m, n)`, m ≥ 1, independent; `rate` b, `(m,)`.
+    **Arguments:** `mass_matrix`: M `(n, n)`, with leading minors that are not zero; only its lower triangle is used;
+    `force`: f `(n,)`; `rows`: A `(m, n)`, with m ≥ 1 independent rows; `rate`: b `(m,)`.
 
     **Returns:** v̇, `(n,)`, and λ, `(m,)`; inf or NaN for a singular M or a zero row.
 
@@ -62,7 +62,7 @@ def constrained_solve(
     factors = Factors.of(mass_matrix)
     orthogonal, triangle = _orthogonal_rows(factors, rows)
     wanted = _forward(triangle, rate)
-    load = factors.forward(force)  # r of D y = r: L⁻¹f, to which Wᵀ λ is added
+    load = factors.forward(force)  # the right-hand side of D y = L⁻¹f + Wᵀ λ, so far without Wᵀ λ
     multiplier = [jnp.zeros((), load.dtype)] * len(wanted)
     for _ in range(2):
         for a, (row, along, inverse_square) in enumerate(orthogonal):
@@ -73,7 +73,7 @@ def constrained_solve(
 
 
 def _orthogonal_rows(factors, rows):
-    """The tuple (ŵ, D⁻¹ŵ, 1/(ŵ·D⁻¹ŵ)) for each row of Ŵ, and T as nested lists without its unit diagonal."""
+    """The tuple (ŵ, D⁻¹ŵ, 1/(ŵ·D⁻¹ŵ)) for each row ŵ of Ŵ, and T as nested lists without its unit diagonal."""
     orthogonal, triangle = [], []
     for row in factors.forward(rows.T).T:
         shares = []
@@ -87,7 +87,7 @@ def _orthogonal_rows(factors, rows):
 
 
 def _forward(triangle, rhs):
-    """T⁻¹ b."""
+    """The list T⁻¹ b, by forward substitution."""
     x = []
     for row, value in zip(triangle, rhs, strict=True):
         x.append(value - sum((share * y for share, y in zip(row, x, strict=True)), start=0.0))
@@ -95,7 +95,7 @@ def _forward(triangle, rhs):
 
 
 def _backward(triangle, rhs):
-    """T⁻ᵀ b."""
+    """The array T⁻ᵀ b, by backward substitution."""
     x = list(rhs)
     for i in reversed(range(len(x))):
         for j in range(i):
@@ -114,7 +114,9 @@ def _constrained_solve_jvp(primals, tangents):
 def of_least_norm(
     system: System, t: Scalar, q: Configuration, multiplier: Multiplier
 ) -> Multiplier:
-    """The multipliers μ `(r,)` of all one-forms of `system.constraints` with the same force as λ `(m,)`; default: λ."""
+    """The multipliers μ `(r,)` of all one-forms listed by `system.constraints`, of least norm and with the same force as λ
+    `(m,)`; λ itself if the system lists none.
+    """
     rows = system.constraints(t, q)
     if rows is None:
         return multiplier
@@ -125,12 +127,12 @@ def of_least_norm(
 
 
 def _shares(system, t, q, rows):
-    """X = C B_α, `(r, m)`: the one-forms C as combinations of the frame's first m rows."""
+    """The coefficients X = C B_α, `(r, m)`, of the one-forms C as combinations of the frame's first m rows."""
     return rows @ InverseFrame.at(system, t, q)(t, q)[:, : system.n_constraints]
 
 
 def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
-    """Checks that `constraints` has rank m and the span of the frame's first m rows, for concrete values.
+    """Checks that the rows of `constraints` span the same space as the frame's first m rows; traced values are not checked.
 
     **Raises:** `ValueError` that names `constraints`.
     """
@@ -146,7 +148,9 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
 
 @compiled
 def _listed_and_frame_rows(system, t, q):
-    """(C, X A_α): the listed one-forms, and their part in the frame's constraint rows A_α; equal if both have one span."""
+    """The listed one-forms C, and their projections X A_α to the span of the frame's constraint rows A_α; they are equal if
+    C lies in this span.
+    """
     rows, frame = system.constraints(t, q), system.frame(t, q)
     return rows, _shares(system, t, q, rows) @ frame[: system.n_constraints]
 
@@ -154,7 +158,9 @@ def _listed_and_frame_rows(system, t, q):
 def multipliers(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
-    """u̇ of the independent quasi-velocities by the multiplier equations; unchecked, for right-hand sides."""
+    """The accelerations u̇ of the independent quasi-velocities by the equations with multipliers; the arguments are not
+    checked.
+    """
     v = velocity_of(system, t, q, u)
     v_dot, _ = solve_with_multipliers(system, t, q, v, control)
     m = system.n_constraints
@@ -165,7 +171,9 @@ def multipliers(
 def solve_with_multipliers(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> tuple[Velocity, Multiplier]:
-    """(v̇, λ) of the Euler–Lagrange equations with multipliers; λ is empty without constraints. Unchecked."""
+    """The solution (v̇, λ) of the Euler–Lagrange equations with multipliers; λ is empty without constraints. The arguments
+    are not checked.
+    """
     mass_matrix, force = euler_lagrange(system, t, q, v, control)
     m = system.n_constraints
     if m == 0:
@@ -182,7 +190,7 @@ def multiplier_of_motion(
     u_dot: Float[Array, " k"],
     control: Control,
 ) -> Multiplier:
-    """λ_α = B^r_α (M v̇ − f)_r for the given u̇, which may come from any route."""
+    """The multipliers λ_α = B^r_α (M v̇ − f)_r for given u̇, computed by any route."""
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     basis = inverse(t, q)

@@ -1,5 +1,5 @@
-"""Controls: constants, functions of time, and feedbacks, which depend on the state; and the value of a feedback at the
-initial state, for the checks there.
+"""Controls: constants, functions of time, and feedbacks, which depend on the state; and checks of a feedback's value at the
+initial state.
 """
 
 from collections.abc import Callable
@@ -52,12 +52,12 @@ class Feedback(eqx.Module):
     **Arguments:**
 
     - `function`: a callable pytree (t, q, u) → value, of jax.numpy operations. t [s], q and u are those of the system, and
-      the value is the system's control. Its arrays (gains, a reference, weights of a network) are leaves: they
-      can be differentiated and mapped over, and new values do not recompile. Each evaluation of a `lambda`
-      expression gives a new function.
+      the value is the system's control. Its arrays (gains, a reference, weights of a network) are leaves: derivatives by
+      them and `vmap` over them are possible, and new values do not compile anew. Each evaluation of a `lambda` expression
+      gives a new function, which compiles anew.
 
     A feedback is a controller in continuous time without memory: it is evaluated together with the equations of motion, at
-    each stage of a step. A system with `prescribed_motion` accepts one inside of `jaxhamel.MovingParts`; for
+    each stage of a step. A system with `prescribed_motion` accepts a feedback only inside of `jaxhamel.MovingParts`; for
     `jaxhamel.Kinematic`, u is empty.
 
     **Raises:** `TypeError` if `function` is not callable. Its value is checked at the initial state of a motion.
@@ -74,9 +74,9 @@ class Feedback(eqx.Module):
 
 
 def as_control(control: Control) -> Callable[..., Any] | None:
-    """A control as a callable of t: callables and None are returned unchanged, any other value as a constant function.
+    """A control as a callable: callables and None are returned unchanged, any other value as a constant function of t.
 
-    In such a value lists become arrays; tuples and dictionaries stay pytrees.
+    In such a value lists become arrays; tuples and dictionaries stay.
     """
     if control is None:
         return None
@@ -88,7 +88,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
 
 
 def with_arrays(control: Any) -> Any:
-    """A constant control whose numbers, and lists of entries of one shape, are converted to arrays.
+    """A constant control with arrays in place of its numbers, and in place of lists whose entries have one shape.
 
     **Raises:** `TypeError` or `ValueError` for anything but numbers, and for ragged lists.
     """
@@ -109,10 +109,10 @@ def at_state(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> C
     return Constant(control(t, q, u)) if isinstance(control, Feedback) else control
 
 
-def at_start(
+def checked_at_start(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Control:
-    """The control for checks at the initial state: a feedback is checked and replaced by the constant with its value there.
+    """The control for checks at the initial state: in place of a feedback, which is checked, the constant with its value.
 
     For abstract arrays only shapes and dtypes are checked.
 
@@ -120,10 +120,10 @@ def at_start(
     """
     if not isinstance(control, Feedback):
         return control
-    return Constant(looked_at(system, t, q, u, control))
+    return Constant(checked_value(system, t, q, u, control))
 
 
-def looked_at(
+def checked_value(
     system: System,
     t: Time,
     q: Configuration,
@@ -133,7 +133,7 @@ def looked_at(
 ) -> Any:
     """The value of a callable (t, q, u) at a state, after a check that the system accepts it as a control.
 
-    `name`: what messages call the callable.
+    `name`: the name of the callable in messages.
 
     **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
     """
@@ -148,7 +148,7 @@ def looked_at(
 
 
 def _shapes_of_value(name: str, control: Callable[..., Any], t, q, u):
-    """The shape of the value, by tracing, so that errors name the feedback and its line."""
+    """The shapes of the value, by tracing, so that the message of an error names the feedback and its line."""
     return called(name, lambda f, *at: jax.tree.map(jnp.asarray, f(*at)), control, t, q, u)
 
 

@@ -16,12 +16,12 @@ from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 
 class Kinematic(System):
-    """A system whose independent quasi-velocities are prescribed:
+    """A system whose independent quasi-velocities are prescribed by the control:
 
         q̇ = rate(q, v) ,    v = B(t, q) ((0, control(t)) − a(t, q)) .
 
-    Its state is q alone and u has shape (0,): a unicycle, a ball rolled by a plate, a gait, a satellite at zero momentum
-    (`jaxhamel.mechanics.ZeroMomentum`). Masses have no effect, and the system needs no Lagrangian.
+    Its state is q alone, and u has shape (0,). Examples are a unicycle, a ball rolled by a plate, a gait, and a satellite at
+    zero momentum (`jaxhamel.mechanics.ZeroMomentum`). Masses have no effect, and the system needs no Lagrangian.
 
     ```python
     unicycle = jaxhamel.Kinematic(jaxhamel.systems.KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
@@ -32,8 +32,8 @@ class Kinematic(System):
 
     - `system`: any system, with n dimensions, m constraints and k = n − m independent quasi-velocities.
 
-    **Control:** t → the independent quasi-velocities of `system`, `(k,)`, in its units; a `jaxhamel.Feedback` is called
-    with (t, q, u), u of shape (0,).
+    **Control:** a function of t whose values are the independent quasi-velocities of `system`, `(k,)`, in its units; or a
+    `jaxhamel.Feedback`, which is called with (t, q, u), u of shape (0,).
 
     `jaxhamel.constraint_force` gives all n multipliers on the rows of the frame, the last k of which are the forces that
     drive the prescribed velocities; like `energy`, it needs the system's Lagrangian.
@@ -63,7 +63,7 @@ class Kinematic(System):
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The inner system's names for q; u has no parts."""
+        """The names of the inner system for q; u has no parts."""
         return State(state_of(self.system).q, ())
 
     @property
@@ -72,15 +72,17 @@ class Kinematic(System):
         return self.system.on_ground
 
     def driven(self, control: Control) -> "Kinematic":
-        """The system with the control built in, which makes its constraints affine; itself if the control is None."""
+        """The system with the control built in, so that its constraints are affine; the system itself if the control is
+        None.
+        """
         return self if control is None else _Driven(self.system, control)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """The Lagrangian of the inner system."""
         check_no_prescribed_motion(
             self.system,
-            "The control of a Kinematic system is its quasi-velocities, which leaves that motion open.",
-            "Take energies and forces of the system itself.",
+            "The control of a Kinematic system is its quasi-velocities, so that no control prescribes that motion.",
+            "Compute energies and forces of the inner system.",
         )
         return self.system.lagrangian(t, q, v)
 
@@ -89,23 +91,23 @@ class Kinematic(System):
         return self.system.force(t, q, v, None)
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """A(t, q) of the inner system."""
+        """The frame A(t, q) of the inner system."""
         return self.system.frame(t, q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """B(t, q) of the inner system; None if it defines no inverse."""
+        """The inverse frame B(t, q) of the inner system; None if it defines none."""
         if not overrides(self.system, "frame"):
             return self.system.frame(t, q)  # the identity
         return self.system.inverse_frame(t, q) if counts(self.system, "inverse_frame") else None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """Raises `TypeError`: the drift a − (0, control) needs a control, see `driven`."""
+        """Raises `TypeError`, since the drift a − (0, control) needs a control, see `driven`."""
         raise TypeError(
             "a Kinematic system has no velocity without its control: pass `control`, the independent quasi-velocities"
         )
 
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
-        """g(t, q) of the inner system."""
+        """The holonomic constraints g(t, q) of the inner system."""
         return self.system.holonomic(t, q)
 
     def check_control(self, t: Time, control: Control) -> None:
@@ -124,12 +126,14 @@ class Kinematic(System):
 
 
 class _Driven(Kinematic):
-    """A Kinematic system with a control built in, so that its constraints are affine: u − (0, control(t)) = 0."""
+    """A Kinematic system with a control built in, so that its constraints are affine: (0, control(t)) is subtracted from its
+    quasi-velocities, all of which then vanish.
+    """
 
     control: Any
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """a(t, q) − (0, control(t))."""
+        """The drift a(t, q) − (0, control(t)) with a of the inner system."""
         value = at_state(self.control, t, q, jnp.zeros(0, dtype_of(q)))(t)
         none = jnp.zeros(self.system.n_constraints, value.dtype)
         prescribed = jnp.concatenate([none, value])
@@ -138,10 +142,10 @@ class _Driven(Kinematic):
 
 
 def inner(system: System) -> System:
-    """The system inside of a Kinematic one; any other system itself."""
+    """The system inside of a Kinematic one; any other system is returned itself."""
     return system.system if isinstance(system, Kinematic) else system
 
 
-def under(system: System, control: Control) -> System:
-    """A Kinematic system with the control built in; any other system itself."""
+def driven_by(system: System, control: Control) -> System:
+    """A Kinematic system with the control built in; any other system is returned itself."""
     return system.driven(control) if isinstance(system, Kinematic) else system

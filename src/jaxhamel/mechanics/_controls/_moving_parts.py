@@ -27,17 +27,17 @@ class Parabola(eqx.Module):
     acceleration: Float[Array, " p"]
 
     def __call__(self, t: Time) -> Float[Array, " p"]:
-        """θ(t)."""
+        """The value θ(t)."""
         since = t - self.time
         return self.value + since * (self.rate + 0.5 * since * self.acceleration)
 
 
 class MovingParts(System):
-    """A system with prescribed internal motion θ, with the second rates of θ as its control:
+    """A system with prescribed internal motion θ, whose control is the acceleration of θ:
 
         θ̈ = control(t) ,    u̇ = acceleration(system, t, q, u, θ) .
 
-    θ and θ̇ become part of the state, so that a motor's law can depend on them (`jaxhamel.Feedback`). This class works for
+    θ and θ̇ become part of the state, so that the control can depend on them (`jaxhamel.Feedback`). This class works for
     every system with `prescribed_motion`: a ball with masses on rails, a disk with internal masses, a user's own system.
 
     ```python
@@ -51,13 +51,14 @@ class MovingParts(System):
     - `system`: a system with `prescribed_motion`.
     - `n_parts`: p, the number of entries of θ; None if the system defines it (`n_controls`).
 
-    **State:** q of the system with θ `(p,)` as its last factor, u of the system followed by θ̇ `(p,)`: see `state`, and
-    `inside` for the inverse, which the methods of the system need (contact forces, outputs).
+    **State:** q of the system with θ `(p,)` as its last factor, and u of the system followed by θ̇ `(p,)`. `state` makes it
+    from q, u, θ and θ̇; `inside` gives back q, u and θ, with which the methods of the system are called (contact forces,
+    outputs).
 
-    **Control:** t → θ̈ `(p,)`, or a `Feedback` (t, q, u) → θ̈ of this state.
+    **Control:** a function of t with the values θ̈ `(p,)`, or a `Feedback` (t, q, u) → θ̈ of this state.
 
-    The Lagrangian is that of the system with θ(t) put in, as a function of θ and θ̇: `energy` includes that of the parts,
-    which motors change. Forces of the system act on its own velocities only, not on θ̇.
+    The Lagrangian is that of the system as a function of θ and θ̇, so that `energy` includes the energy of the parts, which
+    the motors change. Forces of the system act on its own velocities only, not on θ̇.
 
     **Raises:** `TypeError` for a system without prescribed motion.
     """
@@ -71,7 +72,7 @@ class MovingParts(System):
 
     @property
     def space(self) -> Product:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Q × R^p."""
+        """The space Q × R^p of (q, θ)."""
         own = self.system.space
         factors: tuple[AbstractSpace, ...] = own.spaces if isinstance(own, Product) else (own,)
         return Product(*factors, Euclidean(self.n_controls))
@@ -115,7 +116,7 @@ class MovingParts(System):
         return (*parts, theta), jnp.concatenate([u, theta_dot])
 
     def _given(self, q, u, theta, theta_dot) -> tuple[Array, Array, Array]:
-        """u, θ and θ̇ as arrays, checked with q for their shapes."""
+        """The arrays u, θ and θ̇, after a check of their shapes and of q."""
         parts = {"theta": theta, "theta_dot": theta_dot}
         check_arrays(q=q, u=u, **parts)
         check_velocity("u", u)
@@ -129,9 +130,10 @@ class MovingParts(System):
     def inside(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> tuple[Configuration, QuasiVelocity, Parabola]:
-        """(q, u) of the inner system, and the motion of its parts as a function of time with the right θ, θ̇ and θ̈ at t.
+        """q and u of the inner system, and a function of time for the motion of its parts, which has θ, θ̇ and θ̈ of this
+        state at the time t.
 
-        `control`: t → θ̈, or a `Feedback`; None: θ̈ = 0.
+        `control`: the function of t, `Feedback` or constant that gives θ̈; None for θ̈ = 0.
         """
         k = self.system.n_independent
         value = _second_rates(control, t, q, u)
@@ -139,25 +141,27 @@ class MovingParts(System):
         return self._own(q), u[:k], Parabola(jnp.asarray(t, u.dtype), q[-1], u[k:], second)
 
     def _own(self, q: Configuration) -> Configuration:
+        """The configuration of the inner system."""
         return q[:-1] if isinstance(self.system.space, Product) else q[0]
 
-    def _moving(self, t: Time, q: Configuration, rate: Array) -> Parabola:
+    def _motion_of_parts(self, t: Time, q: Configuration, rate: Array) -> Parabola:
+        """The motion of the parts with θ of q, the given θ̇ at the time t, and θ̈ = 0."""
         return Parabola(jnp.asarray(t, rate.dtype), q[-1], rate, jnp.zeros_like(rate))
 
-    # --- the system, for the general equations ---------------------------------------------
+    # --- the methods for the general equations of motion -----------------------------------
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L(t, q, v, θ) with θ and θ̇ from the state."""
+        """The Lagrangian L(t, q, v, θ) of the inner system, with θ and θ̇ from the state."""
         n = self.system.space.dim
-        motion = self._moving(t, q, v[n:])
+        motion = self._motion_of_parts(t, q, v[n:])
         return self.system.lagrangian(t, self._own(q), v[:n], motion)  # pyright: ignore[reportCallIssue]
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """[[A, 0], [0, 1]] with A of the inner system."""
+        """The frame [[A, 0], [0, 1]] with A of the inner system."""
         return self._bordered(self.system.frame(t, self._own(q)))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """[[B, 0], [0, 1]] with B of the inner system; None if it defines no inverse."""
+        """The inverse frame [[B, 0], [0, 1]] with B of the inner system; None if that defines none."""
         if not overrides(self.system, "frame"):
             return self.frame(t, q)
         known = counts(self.system, "inverse_frame")
@@ -165,17 +169,17 @@ class MovingParts(System):
         return None if own is None else self._bordered(own)
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """(a, 0) with a of the inner system."""
+        """The drift (a, 0) with a of the inner system."""
         return self._padded(self.system.drift(t, self._own(q)))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """(Q, 0) with Q of the inner system; the motors' forces are not included, since they follow from θ̈."""
+        """The force (Q, 0) with Q of the inner system, without the forces of the motors, which follow from θ̈."""
         n = self.system.space.dim
-        motion = self._moving(t, q, v[n:])
+        motion = self._motion_of_parts(t, q, v[n:])
         return self._padded(self.system.force(t, self._own(q), v[:n], motion))
 
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
-        """g(t, q) of the inner system."""
+        """The holonomic constraints g(t, q) of the inner system."""
         return self.system.holonomic(t, self._own(q))
 
     def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
@@ -187,7 +191,7 @@ class MovingParts(System):
         """Checks that the control gives p finite numbers, θ̈."""
         name = type(self.system).__name__
         check_control_value(
-            t, control, (self.n_controls,), f"the second rates of the moving parts of {name}"
+            t, control, (self.n_controls,), f"the accelerations of the moving parts of {name}"
         )
 
     def outputs(
@@ -199,7 +203,9 @@ class MovingParts(System):
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
         """The poses of the inner system's bodies."""
-        return self.system.places(t, self._own(q), self._moving(t, q, jnp.zeros_like(q[-1])))
+        return self.system.places(
+            t, self._own(q), self._motion_of_parts(t, q, jnp.zeros_like(q[-1]))
+        )
 
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes of the inner system's bodies."""

@@ -19,8 +19,7 @@ class ODE(Kinematic):
 
         ẏ = function(t, y, control(t)) ,      on a group  q̇ = rate(q, function(t, q, control(t))) .
 
-    Its state is y alone, which takes the place of q; u has shape (0,). Without a Lagrangian it has neither energy nor
-    forces.
+    Its state is y alone, in place of q; u has shape (0,). It has no Lagrangian, hence neither energy nor forces.
 
     ```python
     van_der_pol = jaxhamel.ODE(lambda t, y, c: jnp.array([y[1], (1 - y[0] ** 2) * y[1] - y[0] + c[0]]), 2)
@@ -29,8 +28,8 @@ class ODE(Kinematic):
 
     **Arguments:**
 
-    - `function`: a callable pytree (t, y, value of the control) → `(n,)`, of jax.numpy operations; its arrays are the
-      parameters. On a group it gives the left-trivialised velocity. Without a control it receives None.
+    - `function`: the right-hand side, a callable pytree (t, y, value of the control) → `(n,)` of jax.numpy operations, whose
+      arrays are the parameters. On a group it gives the left-trivialised velocity. Without a control it receives None.
     - `space`: the number n of equations, or a space such as `jaxhamel.SE2()`.
 
     **Raises:** `TypeError` or `ValueError` for other arguments, and, with the first control, if `function` does not give
@@ -48,7 +47,7 @@ class ODE(Kinematic):
 
     @property
     def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """None: the control may have any number of entries."""
+        """None, since the control may have any number of entries."""
         return None
 
     def driven(self, control: Control) -> Kinematic:

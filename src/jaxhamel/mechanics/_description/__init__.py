@@ -1,1 +1,1 @@
-"""What a system's class declares: parameters with units, parts of the state, outputs, shapes to draw."""
+"""The declarations in a system's class: parameters with units, parts of the state, outputs, shapes to draw."""

@@ -1,6 +1,6 @@
-"""Descriptions in a system's class: parameters with units, parts of the state, quantities to output.
+"""Declarations in a system's class: parameters with units, parts of the state, and further quantities along a motion.
 
-Scenarios, their documentation, tables, figures, `identify` and `montecarlo` all use them.
+Scenarios, their documentation, tables, figures, `identify` and `montecarlo` use them.
 """
 
 import re
@@ -19,11 +19,11 @@ REQUIRED = object()  # marks a parameter without a default
 
 
 class Part(NamedTuple):
-    """One factor of the configuration, or a segment of neighbouring quasi-velocities.
+    """A part of the state: one factor of the configuration, or some neighbouring quasi-velocities.
 
-    - `key`: its name, a key of `[initial]` in a scenario.
-    - `columns`: names of its numbers in tables; a single name stands for any number of them, numbered from 1; if empty, the
-      part is not written to tables.
+    - `key`: its name, which is also its key in `[initial]` of a scenario.
+    - `columns`: names of its numbers in tables. A text instead of a tuple stands for any number of columns with this name
+      and a number from 1. If it is empty, the part is not written to tables.
     - `unit`: SI unit. `about`: its meaning. `symbols`: names for the legends of figures, by default `columns`.
     - `chart`: whether it is plotted over time.
     """
@@ -36,7 +36,7 @@ class Part(NamedTuple):
     chart: bool = True
 
     def names(self, size: int) -> tuple[str, ...]:
-        """Names of the `size` columns."""
+        """The names of the columns, of which there are `size`."""
         if isinstance(self.columns, str):
             return tuple(f"{self.columns}_{i + 1}" for i in range(size))
         return self.columns
@@ -71,11 +71,11 @@ OMEGA = Part(
 
 
 class Output(eqx.Module):
-    """A quantity along the motion, besides the state, for a column and a figure: a force, a point, an angle.
+    """A quantity along the motion, besides the state, for tables and figures: a force, a point, an angle.
 
-    - `value`: the numbers, `(r,)`. `columns`: one name for each of them. `unit`: their SI unit.
+    - `value`: its numbers, `(r,)`. `columns`: the name of each of them. `unit`: their SI unit.
     - `name`: the name of the figure. `about`: its title.
-    - `level`: a reference value for the first entry, such as the weight; None for no reference.
+    - `level`: a value for comparison, such as the weight; None for none.
     """
 
     value: Array
@@ -88,11 +88,13 @@ class Output(eqx.Module):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a system's class.
+    """A parameter, which is a field of a system's class.
 
-    `kind` is the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`,
-    `flag`, or `module`, an object with parameters of its own, `parts`. `default` is `REQUIRED` if the field has no
-    default.
+    - `name`, `notes`: its name, and the notes given to `parameter`.
+    - `default`: the default of the field; `REQUIRED` if it has none.
+    - `kind`: the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`, `flag`,
+      or `module`, an object with parameters of its own.
+    - `parts`, `make`: the parameters and the class of such an object.
     """
 
     name: str
@@ -119,13 +121,13 @@ def kind_of(cls: type) -> str:
 
 
 def parameters_of(cls: type) -> tuple[Parameter, ...]:
-    """The constructor's parameters of a class of systems, or of any `equinox.Module`."""
+    """The parameters of the constructor of a class of systems, or of any `equinox.Module`."""
     hints = _hints(cls)
     return tuple(_declared_parameter(f, hints.get(f.name, f.type)) for f in fields(cls) if f.init)
 
 
 def examples_of(cls: type) -> dict[str, Any]:
-    """The examples of all parameters that declare one, by name."""
+    """The examples of all parameters that declare one, by the name of the parameter."""
     found = {p.name: p.example for p in parameters_of(cls) if p.notes.example is not None}
     return found
 

@@ -20,7 +20,7 @@ CIRCLE = np.linspace(0.0, 2.0 * np.pi, 49)
 class Shape:
     """The drawing of one body, in the body's own axes [m].
 
-    - `lines`: polylines `(P, 3)`; `points`: `(n, 3)`, small balls; `sphere`: radius of a shell about the origin.
+    - `lines`: polylines `(P, 3)`; `points`: centres of small balls, `(n, 3)`; `sphere`: radius of a sphere about the origin.
     - `trail`: a point `(3,)` whose path through space is drawn with the name `trail_name`; None draws no path.
     - `triad`: whether the body's axes are drawn.
     """
@@ -37,10 +37,10 @@ FRAME = Shape(trail=np.zeros(3), triad=True)
 
 
 def places_of(system: Any, q: Configuration) -> tuple[Place, ...]:
-    """The poses of the frames of a configuration: one for each factor with a rotation.
+    """The poses of the bodies in a configuration, one for each factor with a rotation.
 
-    A factor R^n is the position of the preceding frame only if the system's class names it `position`: the numbers of any
-    other factor may be joint angles.
+    A factor R^n is taken as the position of the preceding body only if the system's class names it `position`: the numbers
+    of any other factor may be joint angles.
     """
     keys = [part.key for part in system.state_names.q] if system.state_names is not None else []
     found: list[Place] = []
@@ -62,6 +62,7 @@ def _factors(space: AbstractSpace, q: Configuration) -> Iterator[tuple[AbstractS
 
 
 def _frame(space: AbstractSpace, q: Array) -> Place | None:
+    """The pose of a factor with a rotation; None for any other factor."""
     zero = jnp.zeros(3, q.dtype)
     match space:
         case SO3():
@@ -80,25 +81,25 @@ def _frame(space: AbstractSpace, q: Array) -> Place | None:
 
 
 def about_z(angle: Float[Array, ""]) -> Float[Array, " 4"]:
-    """The quaternion of a turn about e_3."""
+    """The quaternion of a rotation about e_3."""
     half = 0.5 * angle
     return jnp.stack([jnp.cos(half), jnp.zeros_like(half), jnp.zeros_like(half), jnp.sin(half)])
 
 
 def about_x(angle: Float[Array, ""]) -> Float[Array, " 4"]:
-    """The quaternion of a turn about e_1."""
+    """The quaternion of a rotation about e_1."""
     half = 0.5 * angle
     return jnp.stack([jnp.cos(half), jnp.sin(half), jnp.zeros_like(half), jnp.zeros_like(half)])
 
 
 def about_y(angle: Float[Array, ""]) -> Float[Array, " 4"]:
-    """The quaternion of a turn about e_2."""
+    """The quaternion of a rotation about e_2."""
     half = 0.5 * angle
     return jnp.stack([jnp.cos(half), jnp.zeros_like(half), jnp.sin(half), jnp.zeros_like(half)])
 
 
 def ring(radius: float, axis: Any = (0.0, 0.0, 1.0), centre: Any = (0.0, 0.0, 0.0)) -> Polyline:
-    """A circle about an axis."""
+    """A circle about an axis through its centre."""
     e1, e2 = perpendicular(np.asarray(axis, dtype=float))
     turned = np.cos(CIRCLE)[:, None] * e1[None] + np.sin(CIRCLE)[:, None] * e2[None]
     return np.asarray(centre, dtype=float)[None] + float(radius) * turned
@@ -113,12 +114,12 @@ def wheel(
 
 
 def segment(*points: Any) -> Polyline:
-    """A polyline through points `(3,)`."""
+    """The polyline through points `(3,)`."""
     return np.asarray(points, dtype=float)
 
 
 def box_edges(size: Float[np.ndarray, " 3"]) -> list[Polyline]:
-    """The twelve edges of a box with sides `size` (m) about the origin, as six polylines."""
+    """The twelve edges of a box about the origin with sides of the lengths `size` [m], as six polylines."""
     x, y, z = 0.5 * np.asarray(size, dtype=float)
     face = np.array([[x, y, 0], [-x, y, 0], [-x, -y, 0], [x, -y, 0], [x, y, 0]], dtype=float)
     low, high = face - np.array([[0, 0, z]]), face + np.array([[0, 0, z]])
@@ -127,9 +128,9 @@ def box_edges(size: Float[np.ndarray, " 3"]) -> list[Polyline]:
 
 
 def inertia_box(inertia: Float[np.ndarray, " 3"], longest: float = 1.0) -> Float[np.ndarray, " 3"]:
-    """Sides of the homogeneous box with these principal moments; the longest is `longest`.
+    """The lengths of the sides of a homogeneous box with these principal moments, scaled so that the longest is `longest`.
 
-    I₁ = m (b² + c²) / 12 and so on, hence a² = 6 (I₂ + I₃ − I₁) / m.
+    With I₁ = m (b² + c²) / 12 and so on, a² = 6 (I₂ + I₃ − I₁) / m.
     """
     moments = np.asarray(inertia, dtype=float)
     sides = np.sqrt(np.maximum(moments.sum() - 2.0 * moments, 1e-3 * moments.max()))
@@ -139,8 +140,8 @@ def inertia_box(inertia: Float[np.ndarray, " 3"], longest: float = 1.0) -> Float
 def box_of(inertia: Any, mass: Any = None) -> list[Polyline]:
     """The edges of the homogeneous box with this inertia, in the directions of its principal axes.
 
-    **Arguments:** `inertia`: `(3,)` or `(3, 3)` about the box's centre; `mass`: of the box, which gives its size;
-    without one its longest side is 1.
+    **Arguments:** `inertia`: the inertia about the box's centre [kg m²], `(3,)` or `(3, 3)`; `mass`: the mass of the box
+    [kg], which determines its size; without it, the longest side is 1 m.
     """
     matrix = np.asarray(inertia, dtype=float)
     moments, axes = np.linalg.eigh(np.diag(matrix) if matrix.ndim == 1 else matrix)
@@ -149,7 +150,7 @@ def box_of(inertia: Any, mass: Any = None) -> list[Polyline]:
 
 
 def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Polyline]:
-    """Edges of a spinning top: the line from the pivot to the end of `axis` (m, body frame), and a flywheel there."""
+    """The edges of a spinning top: a line from the pivot along `axis` [m, in the body frame], and a flywheel at its end."""
     axis = np.asarray(axis, dtype=float)
     e1, e2 = perpendicular(axis)
     spokes = [np.stack([axis - radius * e, axis + radius * e]) for e in (e1, e2)]
@@ -159,7 +160,7 @@ def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Polyline]:
 def perpendicular(
     axis: Float[np.ndarray, " 3"],
 ) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 3"]]:
-    """Two unit vectors that form a right-handed frame with `axis` as its third."""
+    """Two unit vectors e_1 and e_2 that form a right-handed frame with the direction of `axis` as e_3."""
     unit = axis / np.linalg.norm(axis)
     e1 = np.cross(np.eye(3)[np.argmin(np.abs(unit))], unit)
     e1 = e1 / np.linalg.norm(e1)

@@ -29,12 +29,12 @@ NOTES = "jaxhamel"  # the key of the notes among the field's metadata
 
 
 def as_parameter(value: ArrayLike) -> Any:
-    """A number or array as a floating-point JAX array: a leaf that can be differentiated.
+    """A number or array as a floating-point JAX array, by which derivatives can be taken.
 
     Python numbers and integers get JAX's default precision (single, or double with `jax_enable_x64`); arrays keep their
-    precision if possible. The result is never weakly typed, so that a Python number and an optimiser's number have the
-    same type and compile only once. None and callables (a parameter that depends on time) are returned unchanged; so is
-    anything that is not numeric, which the system's checks then report by name.
+    precision if possible. The result is never weakly typed, so that a Python number and an optimiser's number have the same
+    type and share one compiled program. None and callables (a parameter that depends on time) are returned unchanged; so is
+    any value that is no number, which the system's checks then report by name.
     """
     if value is None or callable(value) or isinstance(value, str | bytes | complex):
         return value
@@ -71,15 +71,15 @@ def parameter(
     none_as: Any = None,
     **options: Any,
 ) -> Any:
-    """A field of a system that is a parameter: numbers become a JAX array, see `as_parameter`.
+    """Declares a field of a system's class as a parameter; its numbers become a JAX array.
 
     ```python
     class Trolley(jaxhamel.System):
         mass: jax.Array = jaxhamel.parameter("of the trolley", "kg", (), positive=True, example=2.0)
     ```
 
-    Scenario files, their documentation, tables and figures use this description. The bounds are checked only for
-    scenarios; a class checks its own arguments in `__check_init__`.
+    Scenario files, their documentation, tables and figures use this description. The bounds `positive` and `least` are
+    checked only for scenarios; a class checks its own arguments in `__check_init__`.
 
     **Arguments:**
 
@@ -100,6 +100,6 @@ def parameter(
 
 
 def choice(about: str, choices: Sequence[str], **options: Any) -> Any:
-    """A static field whose value is one of several words, such as the representation of a rigid body."""
+    """Declares a static field whose value is one of several words, such as the representation of a rigid body."""
     notes = FieldNotes(about, choices=tuple(choices))
     return eqx.field(static=True, metadata={NOTES: notes}, **options)

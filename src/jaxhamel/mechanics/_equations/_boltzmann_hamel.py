@@ -2,11 +2,11 @@
 
     d/dt p_a − E_a(ℓ) + p_b γ^b_ac u^c + (rheonomic terms) = Q_a ,     p_a = ∂ℓ/∂u^a ,     E_a = B^r_a e_r
 
-with ℓ(t, q, u) = L(t, q, B(u − a)). Restricting a to the independent directions gives the constrained Hamel equations
-(Müller 2021, eq. 14 and 22–24). Everything comes from first derivatives in exponential coordinates φ around q
-(From 2012, eq. 57), where v = S(φ) φ̇ with S = 1 − ½ ad_φ + …:
+with ℓ(t, q, u) = L(t, q, B(u − a)). The equations with a restricted to the independent directions are the constrained Hamel
+equations (Müller 2021, eq. 14 and 22–24). All terms are computed from first derivatives in exponential coordinates φ around
+q (From 2012, eq. 57), where v = S(φ) φ̇ with S = 1 − ½ ad_φ + …:
 
-    p_b γ^b_ac u^c = B^r_a [ (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s ] ,   θ(φ) = S(φ)ᵀ A(φ)ᵀ p,   p held fixed.
+    p_b γ^b_ac u^c = B^r_a [ (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s ] ,   θ(φ) = S(φ)ᵀ A(φ)ᵀ p with constant p.
 
 A frame that depends on time and a drift add p_c (∂A^c_r/∂t − ∂a^c/∂φ^r) inside the brackets: time is one more
 coordinate, whose velocity is 1.
@@ -33,19 +33,21 @@ from jaxhamel.mechanics._system import System, overrides
 def boltzmann_hamel(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
-    """u̇ of the independent quasi-velocities from the Boltzmann–Hamel equations; unchecked, for right-hand sides."""
+    """The accelerations u̇ of the independent quasi-velocities by the Boltzmann–Hamel equations; the arguments are not
+    checked.
+    """
     inverse = InverseFrame.at(system, t, q)
     u = with_constraints(system, u)
     v = inverse.velocity(t, q, u)
 
     def reduced_lagrangian(t, q, u):
-        """ℓ(t, q, u) = L(t, q, B(u − a)) of all n quasi-velocities u."""
+        """The Lagrangian ℓ(t, q, u) = L(t, q, B(u − a)) as a function of all n quasi-velocities u."""
         return lagrangian(system, t, q, inverse.velocity(t, q, u), control)
 
     gradients = jax.grad(reduced_lagrangian, argnums=(2, 1))
     free = slice(system.n_constraints, None)
     directions = jnp.eye(u.shape[0], dtype=u.dtype)[free]
-    # p_a, e_r(ℓ); ∂p/∂t + v(p) at fixed u; M_ia = ∂p_a/∂u^i
+    # the values p_a and e_r(ℓ); the rate ∂p/∂t + v(p) at fixed u; the derivatives M_ia = ∂p_a/∂u^i
     (p, gradient), (bias, _), (mass_matrix, _) = derivatives(
         system, gradients, t, q, v, u, directions
     )
@@ -60,7 +62,7 @@ def boltzmann_hamel(
 def hamel_force(
     system: System, t: Scalar, q: Configuration, v: Velocity, p: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """(∂_s θ_r − ∂_r θ_s) v^s + p_c (∂_t A^c_r − ∂_r a^c): the γ-term of the equations, as a covector dual to v."""
+    """The term with γ of the equations as a covector dual to v, (∂_s θ_r − ∂_r θ_s) v^s + p_c (∂_t A^c_r − ∂_r a^c)."""
     if overrides(system, "frame"):
         result = hamel_contraction(lambda q: system.frame(t, q), q, p, v, system.space)
         _, turning = jax.jvp(lambda t: system.frame(t, q).T @ p, (t,), (jnp.ones_like(t),))
@@ -76,6 +78,6 @@ def hamel_force(
 def momentum_of(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> Float[Array, " n"]:
-    """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r, `(n,)`, including the components of the constrained quasi-velocities."""
+    """The momenta p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r of all n quasi-velocities, `(n,)`, those of the constraints included."""
     gradient = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
     return InverseFrame.at(system, t, q)(t, q).T @ gradient

@@ -3,14 +3,14 @@
     u^α = ṡ^α + F̄^α_I ṙ^I ,     F̄ = A_1⁻¹ A_2 ,     q̇ = F ṙ ,   F = [−F̄ ; 1]      (Müller 2021, eq. 30–32)
     γ^α_IJ = ∂F̄^α_I/∂r^J − ∂F̄^α_J/∂r^I + ∂F̄^α_J/∂s^β F̄^β_I − ∂F̄^α_I/∂s^β F̄^β_J      (eq. 33)
 
-Three forms of the same equations. Each is computed as a residual that is affine in r̈, and solved for r̈:
+These are three forms of the same equations. Each is computed as a residual that is affine in r̈, and solved for r̈:
 
     Hamel–Chaplygin (34)   d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a
     Chaplygin (35)         d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a
     Voronets (36)          d/dt ∂L/∂ṙ^I − ∂L/∂r^I − F̄^α_I (d/dt ∂L/∂ṡ^α − ∂L/∂s^α) = F^a_I Q_a
 
-with ℒ(s, r, u^α, ṙ) = L(q, u^α − F̄ṙ, ṙ) and L_c = ℒ at u^α = 0. Printed (34) has no F̄ ∂ℒ/∂s, which is right only where
-ℒ does not depend on s; (35) has it. F̄ may depend on time, which adds the terms with ∂F̄/∂t.
+with ℒ(s, r, u^α, ṙ) = L(q, u^α − F̄ṙ, ṙ) and L_c = ℒ at u^α = 0. Eq. (34) as printed lacks F̄ ∂ℒ/∂s, and is right only if
+ℒ does not depend on s; (35) has this term. F̄ may depend on time, which adds the terms with ∂F̄/∂t.
 """
 
 from collections.abc import Callable
@@ -35,9 +35,10 @@ ShapeAcceleration = Float[Array, " k"]
 
 
 def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[Array, "m k"]:
-    """F̄ = A_1⁻¹ A_2 of the constraint rows [A_1 A_2]: ṡ = −F̄ ṙ.
+    """The matrix F̄ = A_1⁻¹ A_2 of the constraint rows [A_1 A_2], with which ṡ = −F̄ ṙ.
 
-    **Arguments:** `system` on R^n, s being its first m coordinates; `t`; `q` `(n,)`. **Returns:** F̄ `(m, k)`.
+    **Arguments:** `system`: a system on R^n, whose first m coordinates are s; `t`: time [s]; `q`: configuration `(n,)`.
+    **Returns:** F̄ `(m, k)`.
 
     **Raises:** `TypeError` on another space.
 
@@ -53,7 +54,10 @@ def _coefficients(system, t, q):
 
 
 def kinematic_curvature(system: System, t: Time, q: Configuration) -> Float[Array, "m k k"]:
-    """γ^α_IJ, eq. (33) of Müller 2021, of the constraints of `system`. **Returns:** `(m, k, k)`, index order `[α, I, J]`."""
+    """The curvature γ^α_IJ of the constraints, eq. (33) of Müller 2021.
+
+    **Returns:** `(m, k, k)`, index order `[α, I, J]`. For arguments and errors see `kinematic_coefficients`.
+    """
     return _curvature(system, *_prepared(system, t, q))
 
 
@@ -69,21 +73,21 @@ def _curvature(system, t, q):
 def hamel_chaplygin(
     system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
 ) -> ShapeAcceleration:
-    """r̈ from the Hamel equations of (s, r), in which u^α is set to zero after differentiation:
+    """The accelerations r̈ from the Hamel–Chaplygin equations, in which u^α is set to zero after differentiation:
 
         d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a .
 
     **Arguments:**
 
-    - `system`: on `Euclidean(n)`, q = (s, r), s its first m coordinates; the constraint rows [A_1 A_2] have A_1 regular,
-      and no drift. The rest of its frame is not used: the independent velocities are ṙ.
-    - `t`: time [s]; `q` `(n,)`; `rdot`: ṙ `(k,)`; `control`: a callable of t, or a constant.
+    - `system`: a system on `Euclidean(n)` with q = (s, r), where s has m coordinates. Its constraint rows [A_1 A_2] have a
+      regular A_1, and it has no drift. The other rows of its frame are not used: the independent velocities are ṙ.
+    - `t`: time [s]; `q`: configuration `(n,)`; `rdot`: ṙ `(k,)`; `control`: a callable of t, or a constant.
 
-    **Returns:** r̈ `(k,)`: `jaxhamel.acceleration` of a system whose last rows are (0, 1).
+    **Returns:** r̈ `(k,)`. If the last rows of the frame are (0, 1), it equals `jaxhamel.acceleration`.
 
     **Raises:** `TypeError` on another space, `ValueError` with a drift, wrong shapes or a singular A_1.
 
-    Müller 2021, eq. (34), with the term F̄ ∂ℒ/∂s that follows from (14) and that (34) drops; Müller 2023, eq. (3.12).
+    Müller 2021, eq. (34), with the term F̄ ∂ℒ/∂s, which follows from (14) and is missing in (34); Müller 2023, eq. (3.12).
     """
     return _solved(_hamel_chaplygin, system, t, q, rdot, control)
 
@@ -91,7 +95,7 @@ def hamel_chaplygin(
 def chaplygin(
     system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
 ) -> ShapeAcceleration:
-    """r̈ from Chaplygin's equations, with the constrained Lagrangian L_c(q, ṙ) = L(q, −F̄ṙ, ṙ):
+    """The accelerations r̈ from Chaplygin's equations, with the constrained Lagrangian L_c(q, ṙ) = L(q, −F̄ṙ, ṙ):
 
         d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a .
 
@@ -107,13 +111,13 @@ def chaplygin(
 def voronets(
     system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
 ) -> ShapeAcceleration:
-    """r̈ from Voronets' equations, in which F̄ is differentiated only in q̈ = F r̈ + Ḟ ṙ:
+    """The accelerations r̈ from Voronets' equations, in which F̄ is differentiated only in q̈ = F r̈ + Ḟ ṙ:
 
         d/dt ∂L/∂ṙ^I − ∂L/∂r^I − F̄^α_I (d/dt ∂L/∂ṡ^α − ∂L/∂s^α) = F^a_I Q_a .
 
     **Arguments, Returns, Raises:** as for `hamel_chaplygin`.
 
-    Müller 2021, eq. (36), F^α_I = −F̄^α_I; Müller 2023, eq. (3.15), has +A = +F̄, which is a misprint.
+    Müller 2021, eq. (36), with F^α_I = −F̄^α_I. Müller 2023, eq. (3.15), has A = F̄ with the wrong sign, a misprint.
     """
     return _solved(_voronets, system, t, q, rdot, control)
 
@@ -167,7 +171,7 @@ def _solve(residual, system, t, q, rdot, control):
 
 def _hamel_chaplygin(system, t, q, rdot, rddot, control):
     def reduced(t, q, u, rdot):
-        """ℒ(t, q, u^α, ṙ)."""
+        """The Lagrangian ℒ(t, q, u^α, ṙ)."""
         sdot = u - _coefficients(system, t, q) @ rdot
         return lagrangian(system, t, q, jnp.concatenate([sdot, rdot]), control)
 
@@ -184,7 +188,7 @@ def _hamel_chaplygin(system, t, q, rdot, rddot, control):
 
 def _chaplygin(system, t, q, rdot, rddot, control):
     def constrained(t, q, rdot):
-        """L_c(t, q, ṙ)."""
+        """The constrained Lagrangian L_c(t, q, ṙ)."""
         return lagrangian(system, t, q, _velocity(system, t, q, rdot), control)
 
     rate = _time_derivative(system, jax.grad(constrained, argnums=2), t, q, rdot, rddot)
@@ -206,18 +210,18 @@ def _voronets(system, t, q, rdot, rddot, control):
 
 
 def _velocity(system, t, q, rdot):
-    """q̇ = F ṙ = (−F̄ ṙ, ṙ)."""
+    """The velocity q̇ = F ṙ = (−F̄ ṙ, ṙ)."""
     return jnp.concatenate([-_coefficients(system, t, q) @ rdot, rdot])
 
 
 def _pulled_back(system, t, q, covector):
-    """F^a_I f_a = f_I − F̄^α_I f_α."""
+    """The components F^a_I f_a = f_I − F̄^α_I f_α of a covector f along ṙ, `(k,)`."""
     m = system.n_constraints
     return covector[m:] - covector[:m] @ _coefficients(system, t, q)
 
 
 def _momenta(system, t, q, rdot, control):
-    """∂L/∂q̇ `(n,)` of the unconstrained Lagrangian, at q̇ = F ṙ."""
+    """The momenta ∂L/∂q̇ `(n,)` of the unconstrained Lagrangian, at q̇ = F ṙ."""
     v = _velocity(system, t, q, rdot)
     return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
 
@@ -229,13 +233,13 @@ def _force(system, t, q, rdot, control):
 
 
 def _time_derivative(system, function, t, q, rdot, rddot):
-    """d/dt f(t, q, ṙ) along the motion with the given r̈."""
+    """The rate of f(t, q, ṙ) along the motion with the given r̈."""
     tangents = (jnp.ones_like(t), _velocity(system, t, q, rdot), rddot)
     return jax.jvp(function, (t, q, rdot), tangents)[1]
 
 
 def _curvature_along(system, t, q, rdot):
-    """γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
+    """The matrix γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
 
     def coefficients(t):
         return _coefficients(system, t, q)
@@ -245,4 +249,5 @@ def _curvature_along(system, t, q, rdot):
 
 
 def _twice(value):
+    """The residual as the value to be differentiated and as the additional output, from which `_solve` takes h."""
     return value, value

@@ -1,4 +1,4 @@
-"""The unconstrained Euler–Lagrange equations in left-trivialised velocities, split into M and f.
+"""The Euler–Lagrange equations without constraints in left-trivialised velocities, with the mass matrix M and the force f.
 
     M v̇ = f ,     M = ∂²L/∂v∂v ,     f = Q + e(L) + ad_vᵀ P − (∂P/∂t + v(P)) ,     P = ∂L/∂v .
 
@@ -25,7 +25,7 @@ from jaxhamel.mechanics._system import System, dtype_of, overrides
 
 
 class Unconstrained(NamedTuple):
-    """M v̇ = f without the forces of constraint."""
+    """M and f of M v̇ = f, without the forces of constraint."""
 
     mass_matrix: Float[Array, "n n"]
     force: Float[Array, " n"]
@@ -34,7 +34,7 @@ class Unconstrained(NamedTuple):
 def euler_lagrange(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> Unconstrained:
-    """M(t, q, v) and f(t, q, v, control); unchecked, for right-hand sides."""
+    """M(t, q, v) and f(t, q, v, control); the arguments are not checked."""
 
     gradients = jax.grad(lambda q, v, t: lagrangian(system, t, q, v, control), argnums=(1, 0))
     (p, gradient), (bias, _), (mass_matrix, _) = derivatives(
@@ -50,13 +50,13 @@ def euler_lagrange(
 def mass_matrix(
     system: System, t: Scalar, q: Configuration, control: Control
 ) -> Float[Array, "n n"]:
-    """M = ∂²L/∂v∂v at v = 0; unchecked."""
+    """The mass matrix M = ∂²L/∂v∂v at v = 0; the arguments are not checked."""
     at_rest = jnp.zeros(system.space.dim, dtype=dtype_of(q))
     return jax.hessian(lambda v: lagrangian(system, t, q, v, control))(at_rest)
 
 
 def frame_bias(system: System, t: Scalar, q: Configuration, v: Velocity) -> Float[Array, " n"]:
-    """Ȧ v + ȧ, the velocity-dependent part of u̇ = A v̇ + Ȧ v + ȧ, all n rows."""
+    """All n rows of Ȧ v + ȧ, the part of u̇ = A v̇ + Ȧ v + ȧ that depends on the velocity."""
     if not (overrides(system, "frame") or overrides(system, "drift")):
         return jnp.zeros_like(v)
 

@@ -34,9 +34,12 @@ ReducedLagrangian = Callable[[Velocity, Parameter], Scalar]
 def infinitesimal_action(representation: Representation, space: AbstractSpace) -> Action:
     """The infinitesimal action ξ a = d/dε exp(εξ)·a at ε = 0, from the group's action g·a, by one forward derivative.
 
-    **Arguments:** `representation(g, a)` → g·a, linear in a, for g a configuration of `space`.
+    **Arguments:** `representation`: the function (g, a) → g·a, linear in a; `space`: the group, of which g is a
+    configuration.
 
-    **Returns:** `action(xi, a)` → ξ a, of the structure of a.
+    **Returns:** the function (ξ, a) → ξ a, whose values have the structure of a.
+
+    **Raises:** `TypeError` if `representation` is no function.
     """
     _checks.check_callable("representation", representation, "(g, a) -> g·a")
 
@@ -49,10 +52,14 @@ def infinitesimal_action(representation: Representation, space: AbstractSpace) -
 
 
 def diamond(action: Action, w: Parameter, a: Parameter, dim: int) -> Float[Array, " n"]:
-    """w ⋄ a in the dual of the Lie algebra, ⟨w ⋄ a, ξ⟩ = −⟨w, ξ a⟩ for all ξ.
+    """The diamond w ⋄ a in the dual of the Lie algebra, for which ⟨w ⋄ a, ξ⟩ = −⟨w, ξ a⟩ for all ξ.
 
-    **Arguments:** `action(xi, a)` → ξ a; `w` in the dual of the parameters' space, of the structure of `a`; `dim`: that of
-    the group. **Returns:** `(dim,)`. Putkaradze and Rogers 2018, eq. (A.28), (A.29).
+    **Arguments:** `action`: the infinitesimal action (ξ, a) → ξ a; `w`: an element of the dual of the parameters' space,
+    with the structure of `a`; `dim`: the dimension of the group. **Returns:** w ⋄ a, `(dim,)`.
+
+    **Raises:** `ValueError` if w and a differ in structure or shapes.
+
+    Putkaradze and Rogers 2018, eq. (A.28), (A.29).
     """
     check_same_structure("w", w, a)
     zero = jnp.zeros(dim, jnp.result_type(*jax.tree.leaves(a)))
@@ -61,9 +68,9 @@ def diamond(action: Action, w: Parameter, a: Parameter, dim: int) -> Float[Array
 
 
 def coadjoint(space: AbstractSpace, xi: Velocity, mu: Float[Array, " n"]) -> Float[Array, " n"]:
-    """ad*_ξ μ, ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩, `(dim,)`. Putkaradze and Rogers 2018, eq. (A.22).
+    """The coadjoint ad*_ξ μ, for which ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩ for all η, `(dim,)`.
 
-    **Raises:** `ValueError` for a ξ or μ of the wrong shape.
+    **Raises:** `ValueError` for a ξ or μ of the wrong shape. Putkaradze and Rogers 2018, eq. (A.22).
     """
     for name, vector in (("xi", xi), ("mu", mu)):
         _checks.check_shape(name, vector, (space.dim,), "One entry for each dimension of `space`.")
@@ -80,7 +87,7 @@ def euler_poincare(
     force: Float[Array, " n"] | None = None,
     right: bool = False,
 ) -> tuple[Float[Array, " n"], Parameter]:
-    """(ξ̇, ȧ) of the Euler–Poincaré equations with advected parameter a,
+    """The rates (ξ̇, ȧ) by the Euler–Poincaré equations with an advected parameter a,
 
         d/dt ∂ℓ/∂ξ − ad*_ξ ∂ℓ/∂ξ = ∂ℓ/∂a ⋄ a + f ,     ȧ = −ξ a .
 
@@ -89,11 +96,11 @@ def euler_poincare(
     - `lagrangian`: ℓ(ξ, a), with ∂²ℓ/∂ξ² regular; it need not be quadratic.
     - `space`: the group G.
     - `xi`: ξ `(dim,)`. `a`: the parameter, a pytree; `()` for none, which gives (A.25).
-    - `action`: `action(xi, a)` → ξ a; see `infinitesimal_action` for one from a representation of G.
-    - `force`: f, dual to ξ, `(dim,)`.
-    - `right`: for a right-invariant Lagrangian, ξ = ġg⁻¹, a = g a_0; both brackets change sign.
+    - `action`: the infinitesimal action (ξ, a) → ξ a; `infinitesimal_action` makes it from a representation of G.
+    - `force`: f, dual to ξ, `(dim,)`; None for no force.
+    - `right`: whether the Lagrangian is right-invariant: ξ = ġg⁻¹, a = g a_0. The signs of ad*, ⋄ and ȧ are then opposite.
 
-    **Returns:** (ξ̇ `(dim,)`, ȧ of the structure of a): a right-hand side for any solver, after which g follows from
+    **Returns:** ξ̇ `(dim,)` and ȧ, with the structure of a: a right-hand side for any solver, after which g follows from
     ġ = gξ (or ξg).
 
     **Raises:** `TypeError` for parameters without an action; `ValueError` for a ξ, force, Lagrangian or action of the
@@ -102,13 +109,13 @@ def euler_poincare(
     Putkaradze and Rogers 2018, eq. (A.31).
     """
     if action is None and jax.tree.leaves(a):
-        _checks.check_callable("action", action, "(xi, a) -> ξ a, how the group moves `a`")
+        _checks.check_callable("action", action, "(xi, a) -> ξ a, the rate at which ξ changes `a`")
     _check_shapes(lagrangian, space, xi, a, action, force)
     sign = -1.0 if right else 1.0
     momentum = jax.grad(lagrangian, argnums=0)
     mu, w = jax.grad(lagrangian, argnums=(0, 1))(xi, a)
-    moved = () if action is None else action(xi, a)
-    a_dot = jax.tree.map(lambda x: -sign * x, moved)
+    change = () if action is None else action(xi, a)
+    a_dot = jax.tree.map(lambda x: -sign * x, change)
     turning = coadjoint(space, xi, mu)
     if action is not None:
         turning = turning + diamond(action, w, a, space.dim)
@@ -124,22 +131,23 @@ def _check_shapes(lagrangian, space, xi, a, action, force) -> None:
     if force is not None:
         _checks.check_shape("force", force, (space.dim,), "It is dual to ξ; zeros are written out.")
     energy = jax.eval_shape(lagrangian, xi, a)
-    _checks.check_shape("lagrangian(xi, a)", energy, (), "It is one number [J].")
+    _checks.check_shape("lagrangian(xi, a)", energy, (), "It must be one number [J].")
     if action is not None:
         check_same_structure("action(xi, a)", jax.eval_shape(action, xi, a), a)
 
 
 class EulerPoincareSystem(System):
-    """The system on G with the Lagrangian L(g, v) = ℓ(v, g⁻¹ a_0), v = g⁻¹ġ, for `simulate` and other functions of a system.
+    """The system on a group G with the Lagrangian L(g, v) = ℓ(v, g⁻¹ a_0), v = g⁻¹ġ, for `simulate` and all other functions
+    that take a system.
 
-    Its `acceleration`, by the Boltzmann–Hamel equations on G, is the ξ̇ of `euler_poincare` at a = g⁻¹ a_0.
+    Its `acceleration` equals ξ̇ of `euler_poincare` at a = g⁻¹ a_0.
 
     **Arguments:**
 
     - `space`: the group G.
     - `reduced_lagrangian`: ℓ(ξ, a), a callable pytree.
-    - `representation`: `representation(g, a)` → g·a.
-    - `a0`: the parameter in space, a pytree.
+    - `representation`: the group's action (g, a) → g·a, a callable pytree.
+    - `a0`: the constant parameter a_0 in the space frame, a pytree.
 
     Putkaradze and Rogers 2018, eq. (A.27).
     """

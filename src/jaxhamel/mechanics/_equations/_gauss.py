@@ -2,10 +2,10 @@
 
     G(u̇) = ½ Σ m |a − F/m|² + ½ Σ (I Ω̇ + Ω × I Ω − τ)·I⁻¹(I Ω̇ + Ω × I Ω − τ)      (Massa–Vignolo, eq. 12–15)
 
-over points and bodies; Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0, J = ∂v/∂u.
-For a system given as points and bodies this needs first derivatives of velocities only, where the Lagrangian routes need
-second ones (docs/performance.md#equations-of-motion). For any other Lagrangian the metric is the mass matrix, G = ½ (v̇ −
-M⁻¹f)ᵀ M (v̇ − M⁻¹f).
+with sums over points and bodies. Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0,
+J = ∂v/∂u. For a system given as points and bodies they need only first derivatives of velocities, while the equations of
+Lagrange need second derivatives (docs/performance.md#equations-of-motion). For a system given by its Lagrangian the metric
+is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v̇ − M⁻¹f).
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,14 @@ from jaxhamel.mechanics._system import System, counts, is_ours
 
 
 class Points(eqx.Module):
-    """Masses at points, with velocities in any moving axes: a = V̇ + axes × V.
+    """Masses at points, with velocities V in axes that may rotate: the accelerations are a = V̇ + axes × V.
 
-    **Fields:** `mass` `(b,)` [kg]; `velocity` V, `(b, 3)` [m/s], components in the chosen axes; `force` `(b, 3)` [N], in
-    the same axes (a point may have a force and no mass); `axes` `(3,)` [rad/s], the axes' own angular velocity in
-    themselves: zero for space axes, Ω for the axes of a body.
+    **Fields:**
+
+    - `mass`: the masses [kg], `(b,)`; a point may have a force and no mass.
+    - `velocity`: the components of V in the chosen axes [m/s], `(b, 3)`.
+    - `force`: the forces in the same axes [N], `(b, 3)`.
+    - `axes`: the angular velocity of the axes, in these axes [rad/s], `(3,)`: zero for space axes, Ω for the axes of a body.
     """
 
     mass: Float[Array, " b"]
@@ -37,22 +40,22 @@ class Points(eqx.Module):
     axes: Float[Array, " 3"]
 
     def velocities(self) -> Float[Array, "b 3"]:
-        """The velocities V, whose time derivatives enter Gauss' function."""
+        """The velocities V, on whose time derivatives Gauss' function depends."""
         return self.velocity
 
     def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
-        """m a − F for the given rate V̇."""
+        """The vectors m a − F for the given rates V̇."""
         turning = jnp.cross(
             jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
         )
         return self.mass[:, None] * (rate + turning) - self.force
 
     def weigh(self, column: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
-        """m J for one column J of ∂V/∂u."""
+        """The product m J for one column J of ∂V/∂u."""
         return self.mass[:, None] * column
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """The part of these points in Gauss' function, ½ Σ m |a − F/m|² at the given V̇; −F·a for a point without mass."""
+        """The terms ½ Σ m |a − F/m|² of these points in Gauss' function, at the given V̇; −F·a for a point without mass."""
         turning = jnp.cross(
             jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
         )
@@ -64,10 +67,10 @@ class Points(eqx.Module):
 
 
 class Spins(eqx.Module):
-    """Rotations of rigid bodies, in their own axes: the rate of the angular momentum is I Ω̇ + Ω × I Ω.
+    """Rotations of rigid bodies, each in its own axes: the rate of its angular momentum is I Ω̇ + Ω × I Ω.
 
-    **Fields:** `inertia` about the centres of mass, `(b, 3, 3)` [kg m²]; `omega` `(b, 3)` [rad/s]; `torque` about the
-    centres of mass, `(b, 3)` [N m].
+    **Fields:** `inertia`: I about the centres of mass [kg m²], `(b, 3, 3)`; `omega`: the angular velocities Ω [rad/s],
+    `(b, 3)`; `torque`: τ about the centres of mass [N m], `(b, 3)`.
     """
 
     inertia: Float[Array, "b 3 3"]
@@ -75,20 +78,20 @@ class Spins(eqx.Module):
     torque: Float[Array, "b 3"]
 
     def velocities(self) -> Float[Array, "b 3"]:
-        """The angular velocities Ω, whose time derivatives enter Gauss' function."""
+        """The angular velocities Ω, on whose time derivatives Gauss' function depends."""
         return self.omega
 
     def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
-        """I Ω̇ + Ω × I Ω − τ."""
+        """The vectors I Ω̇ + Ω × I Ω − τ for the given rates Ω̇."""
         return self.weigh(rate) + jnp.cross(self.omega, self.weigh(self.omega)) - self.torque
 
     def weigh(self, column: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
-        """I J for one column J of ∂Ω/∂u."""
+        """The product I J for one column J of ∂Ω/∂u."""
         return jnp.einsum("bij,bj->bi", self.inertia, column)
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """The part of these bodies in Gauss' function, ½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h) with h = Ω × I Ω − τ; Ω̇·h for an axis
-        without inertia.
+        """The terms ½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h) of these bodies in Gauss' function, with h = Ω × I Ω − τ, at the given Ω̇;
+        Ω̇·h for an axis without inertia.
         """
         bias = self.momentum_rate(jnp.zeros_like(rate))
         linear = jnp.sum((0.5 * self.weigh(rate) + bias) * rate)
@@ -99,14 +102,14 @@ class Spins(eqx.Module):
 def gauss(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
-    """u̇ that minimises Gauss' function; unchecked, for right-hand sides."""
+    """The accelerations u̇ that minimise Gauss' function; the arguments are not checked."""
     return symmetric_solve(*normal_equations(system, t, q, u, control))
 
 
 def normal_equations(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> "Normal":
-    """M and f of M u̇ = f, from the system's bodies if it gives them, otherwise from its Lagrangian."""
+    """The normal equations M u̇ = f, from the system's bodies if it gives them, otherwise from its Lagrangian."""
     normal = of_bodies if has_bodies(system, t, q, u, control) else of_lagrangian
     return normal(system, t, q, u, control)
 
@@ -128,7 +131,7 @@ class Normal(NamedTuple):
 
 
 def of_bodies(system, t, q, u, control) -> Normal:
-    """M = Jᵀ m J and f = −Jᵀ (m a − F) at u̇ = 0, from bodies."""
+    """The normal equations with M = Jᵀ m J and f = −Jᵀ (m a − F) at u̇ = 0, from the system's bodies."""
     parts, bias, jacobian = bodies_in_motion(system, t, q, u, control)
     weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
     residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
@@ -137,7 +140,9 @@ def of_bodies(system, t, q, u, control) -> Normal:
 
 
 def of_lagrangian(system, t, q, u, control) -> Normal:
-    """M = Bᵀ (∂²L/∂v∂v) B and f = Bᵀ (f − M v̇) at u̇ = 0, from the Lagrangian."""
+    """The normal equations from the Lagrangian: the mass matrix Bᵀ M B with M = ∂²L/∂v∂v, and the force Bᵀ (f − M v̇) with
+    v̇ at u̇ = 0; the columns of B are the free directions.
+    """
     mass_matrix, force, at_rest, free = lagrangian_in_motion(system, t, q, u, control)
     return Normal(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))
 
@@ -164,6 +169,7 @@ def bodies_in_motion(
 
 
 def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) -> Array:
+    """The sum over all bodies of the products, by `einsum`, of their Jacobians with other arrays."""
     pairs = zip(jacobian, others, strict=True)
     return jnp.sum(jnp.stack([jnp.einsum(indices, j, x) for j, x in pairs]), axis=0)
 
@@ -171,7 +177,9 @@ def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) ->
 def lagrangian_in_motion(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> tuple[Array, Array, Array, Array]:
-    """(M, f, at_rest, free): M v̇ = f without constraints, and the accelerations v̇ = at_rest + free u̇ that they allow."""
+    """The arrays (M, f, at_rest, free): M v̇ = f are the equations without constraints, and v̇ = at_rest + free u̇ are the
+    accelerations that the constraints allow.
+    """
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     mass_matrix, force = euler_lagrange(system, t, q, v, control)

@@ -1,1 +1,1 @@
-"""Checks that a system's methods agree with one another and with the hypotheses of an equation."""
+"""Checks that a system's methods agree with one another and satisfy the hypotheses of an equation."""

@@ -1,8 +1,8 @@
 """Checks that different descriptions of a system agree: bodies with the Lagrangian, `inverse_frame` with the frame.
 
-They are compared by value, at the given state and at others near it: an error may have no effect at one state, such as that
-of a drag at rest, of a slack spring, or of a wrong inverse where the frame is the identity. The other states have different
-quasi-velocities and lie on a motion from the given state, so that holonomic constraints still hold.
+Their values are compared at the given state and at others near it, since an error may have no effect at one state: that of a
+drag at rest, of a slack spring, or of a wrong inverse where the frame is the identity. Bodies and Lagrangian are compared at
+states with other quasi-velocities on a motion from the given state, so that holonomic constraints still hold there.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def check_agreement(
 
 
 def run_quickly(f: Callable[..., Any], *arguments):
-    """Evaluates f for concrete numbers, also inside of another transform, by a program optimised for compile time."""
+    """The value of f at concrete arguments, also inside of another transform, by a program that compiles quickly."""
     if is_outermost(arguments):
         return _compiled(f)(*arguments)
     with jax.ensure_compile_time_eval():
@@ -64,7 +64,9 @@ def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, float]:
-    """max |B A − 1| and its rounding error, at the worse of two states; zeros for a system without `inverse_frame`."""
+    """The error max |B A − 1| and a bound of its rounding error, at the worse of two states; zeros for a system without
+    `inverse_frame`.
+    """
     if not (overrides(system, "frame") and counts(system, "inverse_frame")):
         return 0.0, 0.0
     found = run_quickly(_inverse_errors, system, t, q)
@@ -79,7 +81,7 @@ def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, f
 
 
 def _inverse_errors(system, t, q):
-    """The errors of B A at q and near it, with the sizes of its terms."""
+    """The errors of B A at q and at a configuration near it, and the sizes of its terms; None if B is not known."""
     if system.inverse_frame(t, q) is None:
         return None
 
@@ -98,7 +100,7 @@ def _inverse_errors(system, t, q):
 class Disagreement(NamedTuple):
     """The relative differences of mass matrix and force between bodies and Lagrangian, at the worst of several states.
 
-    `u`: the quasi-velocities of that state; `of_bodies`, `of_lagrangian`: u̇ by either description.
+    `u`: the quasi-velocities of this state; `of_bodies`, `of_lagrangian`: u̇ at this state by the two descriptions.
     """
 
     mass_matrix: float
@@ -117,7 +119,7 @@ def disagreement(
     if found is None:
         return None
     us, bodies, lagrangian = jax.tree.map(lambda x: np.asarray(x, np.float64), found)
-    mass, force = _relative(us, bodies, lagrangian)
+    mass, force = _relative_differences(us, bodies, lagrangian)
     known = np.isfinite(mass + force)
     if not known.any():
         return None
@@ -129,8 +131,10 @@ def disagreement(
     return Disagreement(float(mass[worst]), float(force[worst]), us[worst], *solved)
 
 
-def _relative(us, bodies: Normal, lagrangian: Normal):
-    """Relative differences between the two `Normal` equations at each state, scaled so that M has a unit diagonal."""
+def _relative_differences(us, bodies: Normal, lagrangian: Normal):
+    """The relative differences of the mass matrices and of the forces of two normal equations at each state, scaled so that
+    M has a unit diagonal.
+    """
     diagonal = np.abs(np.einsum("sii->si", lagrangian.mass_matrix))
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     masses = (bodies.mass_matrix - lagrangian.mass_matrix) / (unit[:, :, None] * unit[:, None, :])
@@ -142,8 +146,8 @@ def _relative(us, bodies: Normal, lagrangian: Normal):
 
 
 def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None:
-    """u, and M u̇ = f from bodies and from the Lagrangian, at three states: the given one, one with other quasi-velocities,
-    and one to which these have moved q. None if the system gives no bodies.
+    """The quasi-velocities u, and the normal equations M u̇ = f from bodies and from the Lagrangian, at three states: the
+    given one, one with other quasi-velocities, and one to which these move q. None if the system gives no bodies.
     """
     if system.bodies(t, q, velocity_of(system, t, q, u), control) is None:
         return None
@@ -159,7 +163,7 @@ def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None
 
 
 def _after_time(system, t, q, u, time, steps: int = 8):
-    """q after a time, moved with constant quasi-velocities u, by the midpoint rule."""
+    """The configuration after a time of motion with constant quasi-velocities u, by the midpoint rule."""
     h = time / steps
 
     def step(q, _):

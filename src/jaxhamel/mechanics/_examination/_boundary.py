@@ -1,4 +1,4 @@
-"""Checks before equations of motion are evaluated: of the state, the control, and the results of the system's methods.
+"""Checks of the state, the control, and the results of the system's methods, before equations of motion are evaluated.
 
 Shapes are traced once for each kind of system and arguments; values are checked if they are concrete.
 """
@@ -26,7 +26,7 @@ from jaxhamel.mechanics._checks._system import (
 )
 from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._multipliers import check_redundant
-from jaxhamel.mechanics._controls._control import at_start, at_state
+from jaxhamel.mechanics._controls._control import at_state, checked_at_start
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts, has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
@@ -53,12 +53,13 @@ def check_system(
 def check_control(
     system: System, ts: Array, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Checks that a control fits the system and is finite at all `ts`; of a feedback the value at the first of these times.
+    """Checks that a control fits the system and is finite at all times `ts`; a feedback is checked only at the first of
+    them.
 
     **Raises:** `ValueError` or `TypeError` that names the control.
     """
     start = _checks.first_time(ts)
-    control = at_start(system, start, q, u, control)
+    control = checked_at_start(system, start, q, u, control)
     _checks.check_control_along(ts, control)
     check_control_of(system, start, control)
 
@@ -66,12 +67,12 @@ def check_control(
 def check_forms(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Checks a system at a state: it uses the control, its methods return valid arrays, its frame is regular, and its
-    different descriptions agree.
+    """Checks at a state that a system uses the control, that its methods return valid arrays, that its frame is regular, and
+    that its different descriptions agree.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
-    control = at_start(system, t, q, u, control)
+    control = checked_at_start(system, t, q, u, control)
     if isinstance(system, MovingParts):
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
         return check_forms(system.system, t, own_q, own_u, parts)
@@ -97,10 +98,10 @@ def check_shapes(
     control: Control = None,
     only: tuple[str, ...] | None = None,
 ) -> None:
-    """Checks, for equations other than `acceleration`, that the control fits and the methods return arrays as they should.
+    """Checks, for equations other than `acceleration`, that the control fits and the methods return valid arrays.
 
-    **Arguments:** `only`: names of the methods that these equations use; None for all. A function without the argument
-    `control` names only methods that take no control, such as `KINEMATIC`. Arrays may be abstract.
+    **Arguments:** `only`: names of the methods that these equations use; None for all. If the equations have no control,
+    these are methods without control, such as `KINEMATIC`. Arrays may be abstract.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
@@ -122,7 +123,8 @@ UNFORCED = ("lagrangian", *KINEMATIC, "holonomic", "constraints")
 def check_unforced(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Like `check_system`, for a quantity that does not depend on forces: a control that only they need may be missing.
+    """Checks as `check_system`, for a quantity that does not depend on forces: a control that only forces need may be
+    missing.
 
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
@@ -143,11 +145,12 @@ def check_methods(
     control: Control,
     only: tuple[str, ...] | None = None,
 ) -> None:
-    """Checks structure, shape and dtype of the results of all methods of the system; the arguments may be abstract arrays.
+    """Checks structure, shape and dtype of the results of the system's methods: of all, or of those named in `only`. The
+    arguments may be abstract arrays.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
-    control = at_start(system, t, q, u, control)
+    control = checked_at_start(system, t, q, u, control)
     if isinstance(system, MovingParts):
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
         return check_methods(system.system, t, own_q, own_u, parts, only)
@@ -161,7 +164,7 @@ def check_methods(
 
 
 def parts_inside(system: MovingParts, t, q, u, control):
-    """The state of the inner system, and the motion of its parts; arrays may be abstract."""
+    """The state (q, u) of the inner system, and the motion of its parts; arrays may be abstract."""
     at = (t, q, u, control)
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at)):
         return eqx.filter_eval_shape(system.inside, *at)
@@ -196,7 +199,7 @@ def check_regular_mass(
 
 
 def methods(system: System) -> list[str]:
-    """The methods that the equations of motion call."""
+    """The names of the system's methods that the equations of motion call."""
     kinematic, system = isinstance(system, Kinematic), inner(system)
     plain = ("frame", "drift") if kinematic else ("frame", "drift", "force")
     forms = ("inverse_frame",) if kinematic else ("inverse_frame", "bodies", "invariants")
@@ -210,13 +213,11 @@ def methods(system: System) -> list[str]:
     return [*(["lagrangian"] if needed else []), *own, *given]
 
 
-# Rank and condition number of a matrix of concrete numbers, by its singular values; for messages and summaries.
-
-
 class Conditioning(NamedTuple):
-    """σ_1 / σ_r and the number r of singular values above rounding, of a matrix of `shape`.
+    """The rank and the condition number of a matrix by its singular values σ_i.
 
-    - `rank`: r, the number of σ_i > 100 ε σ_1.
+    - `shape`: the shape of the matrix.
+    - `rank`: the number of σ_i > 100 ε σ_1.
     - `condition`: σ_1 / σ_min, infinite for a matrix without full rank, 1 for one without entries.
     """
 
@@ -226,12 +227,12 @@ class Conditioning(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows (or the columns, if there are fewer) are linearly independent."""
+        """Whether the rows, or the columns if there are fewer, are linearly independent."""
         return self.rank == min(self.shape)
 
 
 def conditioning(matrix: ArrayLike) -> Conditioning:
-    """Rank and condition number of `matrix`, `(m, n)`; entries that are not finite make it rank 0."""
+    """The rank and condition number of `matrix`, `(m, n)`; with entries that are not finite, the rank is 0."""
     array = np.asarray(matrix)
     if min(array.shape) == 0:
         return Conditioning(array.shape, 0, 1.0)

@@ -8,7 +8,7 @@ from jaxhamel.mechanics._system import overrides
 
 
 def table(found: Any) -> str:
-    """One line for each fact, followed by one line for each problem."""
+    """The table as text: one line for each property of the system, then one line for each problem."""
     rows = [f"  {key:<18} {value}" for key, value in _table_rows(found)]
     problems = [f"  problem: {line}" for line in found.problems] or ["  no problem found"]
     return "\n".join(
@@ -76,7 +76,7 @@ def _shape_in_words(shape: tuple[int, ...]) -> str:
 
 def _lagrangian_row(found: Any) -> str:
     if found.quadratic is None:
-        return "not looked at"
+        return "not examined"
     return ", ".join(
         [
             "quadratic in v" if found.quadratic else "not quadratic in v",
@@ -103,8 +103,8 @@ _DEFAULTS = {
 def _method_row(found: Any, name: str) -> str:
     returned = found.returns.get(name)
     if returned is None:
-        looked_at = found.returns or not overrides(found.system, name)
-        return _DEFAULTS[name] if looked_at else "not looked at"
+        is_default = found.returns or not overrides(found.system, name)
+        return _DEFAULTS[name] if is_default else "not examined"
     shape = f"{returned.shape} {returned.dtype}"
     if name == "inverse_frame":
         exact = "" if found.inverse_error is None else f", B A = 1 to {found.inverse_error:.1e}"
@@ -115,7 +115,7 @@ def _method_row(found: Any, name: str) -> str:
 def _bodies_row(found: Any) -> str:
     returned = found.returns.get("bodies")
     if returned is None:
-        return "none that count"
+        return "none, or out of date"
     kinds = ", ".join(counted(_count(part), type(part).__name__[:-1].lower()) for part in returned)
     if found.bodies is None:
         return kinds

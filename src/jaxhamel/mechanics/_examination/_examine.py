@@ -1,4 +1,4 @@
-"""`examine`: checks a system before any motion is computed, and lists its properties."""
+"""`examine`: checks a system before a motion is computed, and lists its properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ from jaxhamel.mechanics._checks._system import (
 )
 from jaxhamel.mechanics._constraints._holonomic import check_closed, check_loops
 from jaxhamel.mechanics._constraints._multipliers import check_redundant
-from jaxhamel.mechanics._controls._control import at_start, at_state
-from jaxhamel.mechanics._controls._kinematic import inner, under
+from jaxhamel.mechanics._controls._control import at_state, checked_at_start
+from jaxhamel.mechanics._controls._kinematic import driven_by, inner
 from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import (
@@ -60,15 +60,15 @@ class Examination:
 
     - `system`, `t`, `q`, `u`: the system and the state that were examined.
     - `problems`: one line for each problem found; `holds` is True if there are none.
-    - `returns`: shape and dtype of each method's result, by name; methods left at their default are absent.
+    - `returns`: shape and dtype of the result of each method that the system defines, by the name of the method.
     - `quadratic`: whether ∂²L/∂v∂v does not depend on v; `homogeneous`: whether L has no terms linear in v.
-    - `depends_on_time`: names of the methods that depend on t (a control that is a function of t counts).
+    - `depends_on_time`: names of the methods that depend on t, directly or through a control.
     - `constraints`: rank and condition number of the constraint one-forms A_α, `(m, n)`.
     - `redundant`: rank and condition number of all r one-forms listed by `constraints`, `(r, n)`; None without a list.
     - `holonomic`: g of `holonomic(t, q)`, `(h,)`, zero if the loops are closed; None without holonomic constraints.
-    - `mass_matrix`: rank and condition number of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
-    - `inverse_error`: max |B A − 1| of the system's own `inverse_frame`.
-    - `bodies`: relative difference of `bodies` and Lagrangian, at the worst of three states.
+    - `mass_matrix`: rank and condition number of ∂²ℓ/∂u∂u by the independent quasi-velocities, `(k, k)`.
+    - `inverse_error`: max |B A − 1| with the system's own `inverse_frame` B.
+    - `bodies`: the relative differences between `bodies` and Lagrangian, at the worst of three states.
     - `route`: the equations that `acceleration` and `simulate` use by default; `why`: the reason, as a sentence.
     - `not_used`: inherited methods that are out of date, with the methods overridden below them.
     """
@@ -109,22 +109,23 @@ def examine(
     u: QuasiVelocity | None = None,
     control: Control = None,
 ) -> Examination:
-    """Examines a system: the forms in which it is given, their shapes, their agreement, ranks and condition numbers.
+    """Examines a system: the results of its methods, their shapes and agreement, ranks and condition numbers.
 
     ```python
     print(jaxhamel.examine(system))
     ```
 
-    Values are computed at and near the given state: a rank or a condition number is that of one configuration.
+    Values are computed at the given state and near it; ranks and condition numbers are those at the given state.
 
     **Arguments:**
 
     - `system`: the system, with concrete parameters.
-    - `q`: configuration; default: the identity of its space. `u`: independent quasi-velocities, `(k,)`; default: zero.
-    - `t`: time [s]. `control`: a callable of t, or a constant; a system with prescribed motion needs one. Default: zero
-      for a force whose system states `n_controls`, otherwise None.
+    - `q`: configuration, by default the identity of the space. `u`: independent quasi-velocities, `(k,)`, by default zero.
+    - `t`: time [s].
+    - `control`: a callable of t, a `Feedback`, or a constant; a system with prescribed motion needs one. The default is zero
+      if the system states `n_controls` of its force, otherwise None.
 
-    **Returns:** an `Examination`, to print or to read its fields. Problems are listed in `problems`, not raised.
+    **Returns:** an `Examination`, which `print` shows as a table. Problems are listed in `problems`, not raised.
 
     **Raises:** `TypeError` if the argument is no system at all, or if its values are traced.
     """
@@ -162,22 +163,23 @@ def _state(system: System, q, u) -> tuple[Any, Any]:
 def _arguments(system: System, t, q, u, control) -> tuple[Any, ...]:
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_state(system, q, u)
-    start = at_start(system, t, q, u, control)
+    start = checked_at_start(system, t, q, u, control)
     check_takes_control(system, start, takes_control(system))
     check_control_of(system, t, start)
     return t, q, u, control
 
 
 def _returns(system: System, t, q, u, control) -> dict[str, Any]:
-    control, given = at_start(system, t, q, u, control), inner(system)
+    control, given = checked_at_start(system, t, q, u, control), inner(system)
     returned = returns_of(given, methods(system), t, q, u, control)
     check_returns(given, returned, jax.tree.leaves(q)[0].dtype)
     return dict(returned)
 
 
 def _check_values(system: System, at, found: dict[str, Any]) -> None:
+    """Adds the properties that depend on values, and the problems, to the entries of the examination."""
     t, q, u, control = at
-    system, control = under(system, control), at_state(control, t, q, u)
+    system, control = driven_by(system, control), at_state(control, t, q, u)
 
     def noted(check: Callable, *arguments) -> None:
         try:
@@ -294,5 +296,5 @@ def _check_examined(system: Any, others: Any) -> None:
     _checks.check_kind("system", system, System, "it must be a jaxhamel.System with its values.")
     if _checks.any_tracer((system, others)):
         raise TypeError(
-            "`examine` looks at values, and these are traced: call it outside jit, grad and vmap, before the computation."
+            "`examine` needs concrete values, but these are traced: call it outside jit, grad and vmap."
         )

@@ -1,9 +1,9 @@
-"""Checks of the assumptions that special equations of motion make about a Lagrangian, at states near the given one.
+"""Checks of the assumptions of special equations of motion about Lagrangian and force, at states near the given one.
 
     L = ½ v·M(q) v + b(q)·v − V(t, q) ,    Q(t, q)
 
-The general routes (`acceleration`, `linearise`) make none of these assumptions. A violation is found at random states
-near the given one: at q itself an assumption may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
+The general equations (`acceleration`, `linearise`) need none of these assumptions. A violation is found at random states
+near the given one: at q itself an assumption may hold by chance, as the one that b(q)·v = 0 does for q_1 v_0 at q = 0.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from jaxhamel.mechanics._checks._hypotheses import check_hypotheses
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian
 from jaxhamel.mechanics._system import System, dtype_of
 
-# Distances of the test states from the given one, in q and in v: the near ones are inside of the system's domain.
+# the distances of the test states from the given one, in q and in v; the nearest are inside of the system's domain
 _DISTANCES = ((0.0, 1.0), (0.0, 0.01), (0.1, 0.1), (0.7, 1.0))
 
 
@@ -53,7 +53,7 @@ def require(
 
 @compiled
 def _found(system, t, q, v, control, hypotheses):
-    """For each hypothesis two arrays that are equal if it holds, and an array of the sizes of their terms, at all test
+    """For each hypothesis two arrays, which are equal if it holds, and an array of the size of their terms, at all test
     states.
     """
 

@@ -4,9 +4,9 @@
     d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α      (eq. 4.9)
 
 with ℓ(g, r, u^α, ṙ) = L(g, r, u − A ṙ, ṙ), u set to zero after differentiation, B the curvature (4.3) or (4.7) of the
-kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α; E_I(ℓ) is the paper's ∂ℓ/∂r^I if L is invariant, too (the "principal
-kinematic case"). Printed (4.9) has +∂ℓ/∂u B, which contradicts (1.2), of which it is the case Ω = 0; see docs/ERRATA.md. The
-motion g of the base follows by `jaxhamel.geometry.reconstruct`.
+kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α. If L is invariant, too (the "principal kinematic case"), E_I(ℓ) is
+∂ℓ/∂r^I as in the paper. Eq. (4.9) as printed has +∂ℓ/∂u B, which contradicts (1.2) for Ω = 0; see docs/ERRATA.md.
+`jaxhamel.geometry.reconstruct` gives the motion g of the base.
 """
 
 import jax
@@ -42,18 +42,18 @@ def lagrange_dalembert_poincare(
     *,
     right: bool = False,
 ) -> ShapeCoordinates:
-    """r̈ from the Lagrange–d'Alembert–Poincaré equations
+    """The accelerations r̈ from the Lagrange–d'Alembert–Poincaré equations
 
         d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α .
 
     **Arguments:**
 
-    - `system`: on `Product(G, Euclidean(m))` with dim G constraints, whose one-forms [A_1 A_2] give A = A_1⁻¹ A_2 that
-      depends on r alone (left), or on g by A = Ad_g⁻¹ A(r) (right). The rest of its frame is not used.
+    - `system`: a system on `Product(G, Euclidean(m))` with dim G constraints. Their one-forms [A_1 A_2] give A = A_1⁻¹ A_2,
+      which depends on r only (left), or on g by A = Ad_g⁻¹ A(r) (right). The other rows of its frame are not used.
     - `t`: time [s]; `q` = (g, r); `rdot`: ṙ `(m,)`; `control`: a callable of t, or a constant.
-    - `right`: the constraints are right-invariant, as those of a ball rolling on a plane are.
+    - `right`: whether the constraints are right-invariant, as those of a ball rolling on a plane are.
 
-    **Returns:** r̈ `(m,)`: `acceleration` of a system whose last rows are (0, 1).
+    **Returns:** r̈ `(m,)`. If the last rows of the frame are (0, 1), it equals `acceleration`.
 
     **Raises:** `TypeError` on another space; `ValueError` for another number of constraints, a drift, wrong shapes,
     constraints that determine no ξ, or that are not invariant.
@@ -66,9 +66,11 @@ def lagrange_dalembert_poincare(
 
 
 def principal_connection(system: System, t: Time, q: Configuration) -> ConnectionMatrix:
-    """A = A_1⁻¹ A_2 `(f, m)` of the constraint rows [A_1 A_2] at q: ξ = −A ṙ with ξ = g⁻¹ġ. Müller 2023, eq. (4.1).
+    """The connection A = A_1⁻¹ A_2 `(f, m)` of the constraint rows [A_1 A_2] at q, with which ξ = g⁻¹ġ = −A ṙ.
 
-    **Raises:** `TypeError` on another space; `ValueError` for another number of constraints.
+    **Arguments:** `system`: a system on `Product(G, Euclidean(m))` with f = dim G constraints; `t`: time [s]; `q` = (g, r).
+
+    **Raises:** `TypeError` on another space; `ValueError` for another number of constraints. Müller 2023, eq. (4.1).
     """
     f = structure_group(system).dim
     check_constraint_count(system, f, _WHOLE_GROUP)
@@ -98,7 +100,7 @@ def _accelerate(system, t, q, rdot, control, right):
         return jnp.concatenate([_to_body(group, q[0], right) @ fibre, x[f:]])
 
     def reduced(t, q, x):
-        """ℓ(t, q, u^α, ṙ)."""
+        """The Lagrangian ℓ(t, q, u^α, ṙ)."""
         return lagrangian(system, t, q, velocity(t, q, x), control)
 
     x = jnp.concatenate([jnp.zeros(f, rdot.dtype), rdot])
@@ -115,7 +117,9 @@ def _accelerate(system, t, q, rdot, control, right):
 
 
 def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array, "f f"]:
-    """The matrix from the connection's ξ to the body velocity g⁻¹ġ: 1 for a left, Ad_g⁻¹ for a right connection."""
+    """The matrix from the connection's ξ to the body velocity g⁻¹ġ: the identity for a left, Ad_g⁻¹ for a right
+    connection.
+    """
     return group.Ad(group.inverse(g)) if right else jnp.eye(group.dim, dtype=dtype_of(g))
 
 
@@ -133,7 +137,7 @@ def _check_arguments(system, t, q, rdot, control, right: bool) -> None:
     first = system.frame(t, q)[: group.dim, : group.dim]
     check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
     if not _checks.any_tracer((system, t, q)):
-        check_invariant_constraints(system, *_moved_connections(system, t, q, right), right)
+        check_invariant_constraints(system, *_connections_on_group(system, t, q, right), right)
 
 
 _WHOLE_GROUP = (
@@ -143,8 +147,8 @@ _WHOLE_GROUP = (
 
 
 @compiled
-def _moved_connections(system, t, q, right):
-    """A at several elements of the group (that of q first), and A at the identity transported to these elements."""
+def _connections_on_group(system, t, q, right):
+    """A at several elements of the group, that of q first, and A at the identity transported to these elements."""
     group = structure_group(system)
     at_identity = _connection(system, t, (group.identity(q[1].dtype), q[1]))
 

@@ -8,12 +8,13 @@
 with ℓ(t, g, r, Ω, ṙ) = L(t, (g, r), (Ω − A ṙ, ṙ)), A = L⁻¹K the mechanical connection, B its curvature,
 E_I = ∂/∂r^I − A^α_I e_α, and Q the forces dual to (ξ, ṙ). For an unbroken symmetry, e_α(ℓ) = 0, they are (1.1)–(1.2).
 
-Assumptions: T is quadratic in v and its coefficients do not depend on g. A potential and forces may break the
-symmetry, and terms of L linear in v are allowed. The mass matrix is block diagonal (5.14):
+T must be quadratic in v, with coefficients that do not depend on g. A potential and forces may break the symmetry, and L may
+have terms linear in v. The mass matrix is block diagonal (5.14):
 
     Ω̇ = L⁻¹ (…) ,   r̈ = (S − AᵀLA)⁻¹ (…) .
 
-At zero momentum they reduce to (6.3) in shape space; with a kinematic connection in place of the mechanical one, to (4.9).
+At zero momentum the equations reduce to (6.3) in shape space; with a kinematic connection in place of the mechanical one
+they become (4.9).
 """
 
 from collections.abc import Callable
@@ -52,19 +53,19 @@ from jaxhamel.mechanics._system import System, overrides
 def lagrange_poincare(
     system: System, t: Time, q: Configuration, u: Velocity, control: Control = None
 ) -> Velocity:
-    """(Ω̇, r̈) from the Lagrange–Poincaré equations
+    """The accelerations (Ω̇, r̈) from the Lagrange–Poincaré equations
 
         d/dt ∂ℓ/∂Ω^α = e_α(ℓ) + Q_α − ∂ℓ/∂Ω^β (c^β_αλ Ω^λ − E^β_αI ṙ^I) ,    E^β_αI = c^β_αδ A^δ_I
         d/dt ∂ℓ/∂ṙ^I = E_I(ℓ) + Q_I − A^α_I Q_α − ∂ℓ/∂Ω^β (B^β_IJ ṙ^J + E^β_αI Ω^α) ,    E_I = ∂/∂r^I − A^α_I e_α .
 
     **Arguments:**
 
-    - `system`: on `Product(G, Euclidean(m))`, without constraints; T quadratic in v, with coefficients that do not
-      depend on g. Its own frame and drift are not used.
+    - `system`: a system on `Product(G, Euclidean(m))` without constraints, with T quadratic in v and with coefficients that
+      do not depend on g. Its own frame and drift are not used.
     - `t`: time [s]; `q` = (g, r); `u` = (Ω, ṙ) `(f + m,)`, the locked velocity first.
     - `control`: a callable of t, or a constant.
 
-    **Returns:** (Ω̇, r̈) `(f + m,)`: `acceleration(LockedFrame(system), t, q, u, control)`.
+    **Returns:** (Ω̇, r̈) `(f + m,)`, equal to `acceleration(LockedFrame(system), t, q, u, control)`.
 
     **Raises:** `TypeError` on another space; `ValueError` with constraints, wrong shapes, or a kinetic energy that is not
     quadratic in v or changes with g.
@@ -82,8 +83,8 @@ def _accelerate(system, t, q, u, control):
 
 
 class LagrangePoincareTerms(NamedTuple):
-    """The terms of the inertially decoupled equations L Ω̇ = `fibre_force`, (S − AᵀLA) r̈ = `shape_force`, Müller 2023, eq.
-    (5.14); L is `locked_inertia`, S − AᵀLA `shape_inertia`.
+    """The terms of the equations L Ω̇ = `fibre_force` and (S − AᵀLA) r̈ = `shape_force`, Müller 2023, eq. (5.14), with
+    L = `locked_inertia` and S − AᵀLA = `shape_inertia`.
     """
 
     locked_inertia: Float[Array, "f f"]
@@ -95,7 +96,10 @@ class LagrangePoincareTerms(NamedTuple):
 def lagrange_poincare_terms(
     system: System, t: Time, q: Configuration, u: Velocity, control: Control = None
 ) -> LagrangePoincareTerms:
-    """The blocks of the mass matrix, L and S − AᵀLA, and the right-hand sides. Arguments: see `lagrange_poincare`."""
+    """The blocks L and S − AᵀLA of the mass matrix, and the right-hand sides of the Lagrange–Poincaré equations.
+
+    **Arguments, Raises:** as for `lagrange_poincare`.
+    """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _check_arguments(system, t, q, u, control)
     return _terms_compiled(system, t, q, u, control)
@@ -115,7 +119,7 @@ def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
         return jnp.concatenate([u[:f] - connection(t, q[1]) @ u[f:], u[f:]])
 
     def reduced(t, q, u):
-        """ℓ(t, q, Ω, ṙ)."""
+        """The Lagrangian ℓ(t, q, Ω, ṙ)."""
         return lagrangian(system, t, q, velocity(t, q, u), control)
 
     gradients = jax.grad(reduced, argnums=(2, 1))
@@ -136,7 +140,7 @@ def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
 
 
 def _gyroscopic_terms(group, connection, t, r, Pi, Omega, rdot):
-    """Π_β (γ^β_αI ṙ^I + γ^β_αλ Ω^λ) and Π_β (B^β_IJ ṙ^J + γ^β_Iα Ω^α + ∂A^β_I/∂t)."""
+    """The terms Π_β (γ^β_αI ṙ^I + γ^β_αλ Ω^λ), `(f,)`, and Π_β (B^β_IJ ṙ^J + γ^β_Iα Ω^α + ∂A^β_I/∂t), `(m,)`."""
     A, in_time = jax.jvp(lambda t: connection(t, r), (t,), (jnp.ones_like(t),))
     c = group.structure_constants(A.dtype)
     B = curvature(lambda r: connection(t, r), r, group)
@@ -159,17 +163,17 @@ def lagrange_routh(
     momentum: FibreVelocity | None = None,
     control: Control = None,
 ) -> ShapeCoordinates:
-    """r̈ at a given momentum: (5.13) with Ω = L⁻¹ (Ad_gᵀ μ − ∂L/∂ξ|_{v=0}), the reduced equations of a conserved μ.
+    """The accelerations r̈ for a conserved momentum μ, from (5.13) with Ω = L⁻¹ (Ad_gᵀ μ − ∂L/∂ξ|_{v=0}):
 
         d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) + Π_β (B^β_IJ ṙ^J + E^β_αI Ω^α) = Q_I − A^α_I Q_α ,    Π = Ad_gᵀ μ
 
-    At μ = 0 it closes in shape space, (S − AᵀLA) r̈ + … = Q (eq. 6.3); otherwise g enters through Π alone, and follows from
-    ġ = g (Ω − A ṙ) (eq. 6.5, `reconstruct_with_momentum`).
+    At μ = 0 the equations contain only the shape, (S − AᵀLA) r̈ + … = Q (eq. 6.3). Otherwise they depend on g by Π, and g
+    follows from ġ = g (Ω − A ṙ) (eq. 6.5, `reconstruct_with_momentum`).
 
     **Arguments:** as for `lagrange_poincare`, and
 
     - `rdot`: ṙ `(m,)`.
-    - `momentum`: μ `(f,)`, of the whole system in space, dual to ġg⁻¹; None for zero.
+    - `momentum`: the momentum μ of the whole system in space, dual to ġg⁻¹, `(f,)`; None for zero.
 
     **Returns:** r̈ `(m,)`.
 
@@ -181,7 +185,9 @@ def lagrange_routh(
     t, q, (rdot, momentum), control = prepare(
         q, rdot, momentum, t=t, control=control, names=("rdot", "momentum")
     )
-    _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
+    _checks.check_shape(
+        "momentum", momentum, (group.dim,), "One entry for each direction of the group."
+    )
     _check_arguments(system, t, q, jnp.concatenate([momentum, rdot]), control)
     return _reduced(system, t, q, rdot, momentum, control)
 
@@ -196,7 +202,7 @@ def _reduced(system, t, q, rdot, momentum, control):
 def velocity_of_momentum(
     system: System, t: Scalar, q: Configuration, momentum: FibreVelocity, control: Control
 ) -> FibreVelocity:
-    """Ω = L⁻¹ (Ad_gᵀ μ − ∂L/∂ξ|_{v=0}); unchecked, for right-hand sides."""
+    """The locked velocity Ω = L⁻¹ (Ad_gᵀ μ − ∂L/∂ξ|_{v=0}) of the momentum μ; the arguments are not checked."""
     group = structure_group(system)
     f, at_rest = group.dim, jnp.zeros(system.space.dim, momentum.dtype)
     gradient = jax.grad(lambda v: lagrangian(system, t, q, v, control))(at_rest)
@@ -209,9 +215,9 @@ def linear_model(
     t: Scalar,
     r: ShapeCoordinates,
 ) -> Callable[[Scalar, ShapeCoordinates], ConnectionMatrix]:
-    """A connection A(t, r) replaced by its value and slope at (t, r).
+    """The linear function of (t, r) that has the value and the first derivatives of a connection A at one (t, r).
 
-    The equations of motion need no further derivative, and A = L⁻¹K is costly to differentiate repeatedly.
+    The equations of motion need no further derivatives, and repeated differentiation of A = L⁻¹K is costly.
     """
     value = connection(t, r)
     by_t, by_r = jax.jacfwd(connection, argnums=(0, 1))(t, r)

@@ -3,14 +3,14 @@
     T = ½ (ξ, ṙ)·[[L(r), K(r)], [K(r)ᵀ, S(r)]] (ξ, ṙ) ,    ξ = g⁻¹ġ      (Müller 2023, eq. 5.3–5.4)
     Ω = ξ + A(r) ṙ ,    A = L⁻¹ K                                      (eq. 5.5)
 
-L is the locked inertia. Ω is the locked velocity: the velocity of the base that gives the same momentum,
-L Ω = L ξ + K ṙ = ∂T/∂ξ, with all joints locked. In (Ω, ṙ) the mass matrix is block diagonal (5.14), and the frame [[1, A],
-[0, 1]] has the Hamel coefficients
+L is the locked inertia. Ω is the locked velocity: with all joints locked, it would give the same momentum
+L Ω = L ξ + K ṙ = ∂T/∂ξ. In (Ω, ṙ) the mass matrix is block diagonal (5.14), and the frame [[1, A], [0, 1]] has the Hamel
+coefficients
 
     γ^α_βδ = c^α_βδ ,    γ^α_Jβ = −γ^α_βJ = c^α_βδ A^δ_J ,    γ^α_IJ = B^α_IJ      (eq. 5.6–5.8)
 
-with B = `jaxhamel.geometry.curvature` of the connection. G may be any space of the package, a product too. Unless
-B = 0, Ω is not the velocity of any frame h(g, r) (remark 5.1); the base moves with ξ = Ω − A ṙ.
+with B = `jaxhamel.geometry.curvature` of the connection. G may be any space of the package, also a product. Unless B = 0,
+no frame h(g, r) has the velocity Ω (remark 5.1); the base moves with ξ = Ω − A ṙ.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,9 @@ FibreVelocity = Float[Array, " f"]
 
 
 class MassBlocks(NamedTuple):
-    """The blocks of the mass matrix M = [[L, K], [Kᵀ, S]] of (ξ, ṙ), Müller 2023, eq. (5.4)."""
+    """The blocks `locked` = L, `coupling` = K and `shape` = S of the mass matrix M = [[L, K], [Kᵀ, S]] of (ξ, ṙ), Müller
+    2023, eq. (5.4).
+    """
 
     locked: Float[Array, "f f"]
     coupling: Float[Array, "f m"]
@@ -52,12 +54,12 @@ class MassBlocks(NamedTuple):
 
 
 def mass_blocks(system: System, t: Time, q: Configuration, control: Control = None) -> MassBlocks:
-    """L, K and S: the blocks of M = ∂²L/∂v∂v at v = 0, v = (ξ, ṙ).
+    """The blocks L, K and S of the mass matrix ∂²L/∂v∂v at v = 0, v = (ξ, ṙ).
 
-    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`; `q` = (g, r); `control`, used only by systems with
-    prescribed motion.
+    **Arguments:** `system`: a system on `Product(G, Euclidean(m))`; `t`: time [s]; `q` = (g, r); `control`: needed only by
+    systems with prescribed motion.
 
-    **Returns:** `MassBlocks`: L `(f, f)`, K `(f, m)`, S `(m, m)`, f the dimension of G.
+    **Returns:** `MassBlocks`: L `(f, f)`, K `(f, m)`, S `(m, m)`, where f is the dimension of G.
 
     **Raises:** `TypeError` on another space.
 
@@ -73,12 +75,16 @@ def mass_blocks(system: System, t: Time, q: Configuration, control: Control = No
 def locked_inertia(
     system: System, t: Time, q: Configuration, control: Control = None
 ) -> Float[Array, "f f"]:
-    """L(r) of T = ½ ξ·L ξ + … `(f, f)`: the inertia of the system with its joints locked. Arguments as for `mass_blocks`."""
+    """The locked inertia L(r) of T = ½ ξ·L ξ + …, `(f, f)`: that of the system with its joints locked.
+
+    **Arguments, Raises:** as for `mass_blocks`.
+    """
     return mass_blocks(system, t, q, control).locked
 
 
 class MechanicalConnection(eqx.Module):
-    """A(r) = L(r)⁻¹ K(r) as a function of the shape: `connection(r)` → `(f, m)`, a pytree with the system's parameters.
+    """The mechanical connection A(r) = L(r)⁻¹ K(r), `(f, m)`, as a function of the shape, a pytree with the system's
+    parameters.
 
     The functions of `jaxhamel.geometry` for connections accept it (`curvature`, `reconstruct`, `geometric_phase`, …), with
     `connection.group` as their `space`.
@@ -90,7 +96,7 @@ class MechanicalConnection(eqx.Module):
 
     @property
     def group(self) -> AbstractSpace:
-        """G."""
+        """The group G."""
         return structure_group(self.system)
 
     def __call__(self, r: ShapeCoordinates) -> ConnectionMatrix:
@@ -111,8 +117,8 @@ def mechanical_connection(
 
     **Arguments:**
 
-    - `system`: on `Product(G, Euclidean(m))`, its kinetic energy quadratic in v and independent of g. Its own frame is not
-      used: ξ is the velocity on G. Potentials and forces may depend on g.
+    - `system`: a system on `Product(G, Euclidean(m))`, with a kinetic energy that is quadratic in v and does not depend on
+      g. Its own frame is not used: ξ is the velocity on G. Potentials and forces may depend on g.
     - `t`, `control`: needed if the kinetic energy depends on them.
 
     **Returns:** a callable r `(m,)` → A `(f, m)`.
@@ -150,32 +156,34 @@ def check_locked(
         return
     equations = f"The {name} assumes T = ½ v·M(t, r) v."
     require(system, t, q, v, control, ("quadratic",), equations, _ANY_LAGRANGIAN)
-    for here, at_identity in zip(*_moved_inertias(system, t, q, control), strict=True):
+    for here, at_identity in zip(*_masses_on_group(system, t, q, control), strict=True):
         check_same_metric(system, here, at_identity)
 
 
 @compiled
-def _moved_inertias(system, t, q, control):
-    """M at elements of the group, that of q first, and M at the identity, both `(j, n, n)`."""
+def _masses_on_group(system, t, q, control):
+    """The mass matrix at j elements of the group, that of q first, and at the identity, repeated; both `(j, n, n)`."""
     group = structure_group(system)
     zero = group.identity(dtype_of(q)), q[1]
     here, _ = steps_around(system.space, dtype_of(q))
     mass = jax.vmap(lambda q: mass_matrix(system, t, q, control))
-    moved = jax.vmap(lambda step: (group.retract(q[0], step[: group.dim]), q[1]))(here)
+    places = jax.vmap(lambda step: (group.retract(q[0], step[: group.dim]), q[1]))(here)
     at_identity = mass_matrix(system, t, zero, control)
-    return mass(moved), jnp.broadcast_to(at_identity[None], (here.shape[0], *at_identity.shape))
+    return mass(places), jnp.broadcast_to(at_identity[None], (here.shape[0], *at_identity.shape))
 
 
 def locked_velocity(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> FibreVelocity:
-    """Ω = ξ + A(r) ṙ, `(f,)`: the velocity of the base with the same momentum and all joints locked.
+    """The locked velocity Ω = ξ + A(r) ṙ, `(f,)`: the velocity of the base that would give the same momentum with all joints
+    locked.
 
-    **Arguments:** `system` as for `mechanical_connection`; `t`; `q`; `u`: the system's own quasi-velocities.
+    **Arguments:** `system`: as for `mechanical_connection`; `t`: time [s]; `q` = (g, r); `u`: the system's own
+    quasi-velocities; `control`: needed only by systems with prescribed motion.
 
     **Raises:** `TypeError` on another space, `ValueError` for wrong shapes.
 
-    Müller 2023, eq. (5.5). Printed below (5.22) with a minus for the satellite.
+    Müller 2023, eq. (5.5). For the satellite, the paper prints it with a minus below (5.22).
     """
     fibre = structure_group(system).dim
     t, q, (u,), control = prepare(q, u, t=t, control=control)
@@ -186,15 +194,15 @@ def locked_velocity(
 
 
 class LockedFrame(System):
-    """A system in the quasi-velocities (Ω, ṙ): the frame [[1, A(r)], [0, 1]] of its mechanical connection.
+    """A system with the quasi-velocities (Ω, ṙ), in the frame [[1, A(r)], [0, 1]] of its mechanical connection.
 
-    `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general routes, which must agree with the
-    closed form of `lagrange_poincare`; the `hamel_coefficients` of this frame are (5.6)–(5.8).
+    `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general equations, and equals the closed form of
+    `lagrange_poincare`. The `hamel_coefficients` of this frame are (5.6)–(5.8).
 
     **Arguments:** `base`: a system as for `mechanical_connection`, without constraints; `motion`: for a base with
-    `prescribed_motion`, the control on which its kinetic energy depends, the same as in the call of `acceleration`; it is
-    needed here because a frame receives no control. With another control, Ω refers to the mass positions of `motion`, and
-    the equations still hold.
+    `prescribed_motion` the control on which its kinetic energy depends, the same as in the call of `acceleration`. It is
+    needed here because a frame receives no control. If `acceleration` gets another control, Ω refers to the positions of the
+    masses by `motion`, and the equations still hold.
 
     **Raises:** `TypeError` on another space, `ValueError` if the base has constraints, or prescribed motion without
     `motion`.
@@ -212,7 +220,7 @@ class LockedFrame(System):
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """G × R^m."""
+        """The space G × R^m of the base."""
         return self.base.space
 
     @property
@@ -224,11 +232,11 @@ class LockedFrame(System):
         return self.base.lagrangian(t, q, v, *control)
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """A(t, q) = [[1, A], [0, 1]] with the mechanical connection A."""
+        """The frame [[1, A], [0, 1]] with the mechanical connection A."""
         return self._bordered(self._connection(t, q))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """B(t, q) = [[1, −A], [0, 1]] with the mechanical connection A."""
+        """The inverse frame [[1, −A], [0, 1]] with the mechanical connection A."""
         return self._bordered(-self._connection(t, q))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Velocity:
@@ -247,12 +255,13 @@ class LockedFrame(System):
 
 
 class ZeroMomentum(LockedFrame):
-    """A free system whose momentum is zero: its shape moves the group by the mechanical connection,
+    """A free system whose momentum is zero, so that changes of its shape move it in the group by the mechanical connection:
 
         Ω = ξ + A(r) ṙ = 0 ,    u = ṙ .
 
-    Conservation of momentum becomes constraints, so that the state is (q, ṙ) and `jaxhamel.Kinematic(ZeroMomentum(system))`
-    has the shape's velocity ṙ as its control: for gaits, falling cats, or satellites turned by their wheels.
+    The zero momentum is written as constraints. The state is therefore (q, ṙ), and the control of
+    `jaxhamel.Kinematic(ZeroMomentum(system))` is the rate of the shape, ṙ. Examples are gaits, falling cats, and satellites
+    turned by their wheels.
 
     **Arguments**, **Raises:** as for `LockedFrame`.
 
@@ -279,7 +288,10 @@ class ZeroMomentum(LockedFrame):
 
 
 def structure_group(system: System, argument: str = "system") -> AbstractSpace:
-    """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space, or if the argument is no system."""
+    """The group G of a system on `Product(G, Euclidean(m))`.
+
+    **Raises:** `TypeError` on any other space, or if the argument is no system.
+    """
     check_a_system(system, argument)
     factors = list(system.space.spaces) if isinstance(system.space, Product) else []
     check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))

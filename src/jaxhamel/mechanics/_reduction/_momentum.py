@@ -1,4 +1,5 @@
-"""Momentum of a system on G × R^m, in space and about its centre of mass, and the motion of the base for a given momentum.
+"""The momentum of a system on G × R^m in space and about its centre of mass, and the motion of its base for a given
+momentum.
 
     Π = ∂L/∂ξ = L ξ + K ṙ = L Ω ,    μ = Ad_g⁻ᵀ Π    constant for an unbroken symmetry      (Müller 2023, eq. 6.1)
     ġ = g (L⁻¹ Ad_gᵀ μ − A ṙ)      (eq. 6.5)
@@ -37,16 +38,16 @@ from jaxhamel.mechanics._system import System
 def spatial_momentum(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> FibreVelocity:
-    """μ = Ad_g⁻ᵀ ∂L/∂ξ `(f,)`: the momentum of the whole system in space, dual to ġg⁻¹.
+    """The momentum μ = Ad_g⁻ᵀ ∂L/∂ξ of the whole system in space, dual to ġg⁻¹, `(f,)`.
 
     On SE(3) it is (angular momentum about the origin of space, linear momentum) [N m s, N s]. It is constant if L is
     invariant under the group and no force acts along the group.
 
-    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`, `q`, `u`, `control` as for `acceleration`.
+    **Arguments:** `system`: a system on `Product(G, Euclidean(m))`; `t`, `q`, `u`, `control`: as for `acceleration`.
 
     **Raises:** `TypeError` on another space, `ValueError` for wrong shapes.
 
-    Müller 2023, eq. (6.1), carried to space.
+    Müller 2023, eq. (6.1), transformed to space.
     """
     structure_group(system)
     t, q, (u,), control = prepare(q, u, t=t, control=control)
@@ -71,30 +72,34 @@ def reconstruct_with_momentum(
     start: Configuration | None = None,
     control: Control = None,
 ) -> Configuration:
-    """g(t) of ġ = g (L(r)⁻¹ Ad_gᵀ μ − A(r) ṙ) along the shapes r(t), one step of order 4 from each time to the next.
+    """The motion g(t) by ġ = g (L(r)⁻¹ Ad_gᵀ μ − A(r) ṙ) along the shapes r(t), with one step of order 4 from each time to
+    the next.
 
     **Arguments:**
 
-    - `system`: as for `mechanical_connection`, its symmetry unbroken.
-    - `path`: `path(t)` → r `(m,)`, smooth between the times.
-    - `times`: `(t,)` [s], in order. With a momentum the speed along the path matters.
-    - `momentum`: μ `(f,)` in space. Zero gives `jaxhamel.geometry.reconstruct` of the mechanical connection.
-    - `start`: g at the first time, default the identity.
+    - `system`: as for `mechanical_connection`; potentials and forces must not break the symmetry.
+    - `path`: the function t → r `(m,)`, smooth between the times.
+    - `times`: the times in order [s], `(t,)`. With a momentum the motion depends on the speed along the path.
+    - `momentum`: μ in space, `(f,)`. With zero the result is `jaxhamel.geometry.reconstruct` of the mechanical connection.
+    - `start`: g at the first time, by default the identity.
+    - `control`: needed only by systems with prescribed motion.
 
     **Returns:** g at each time, a configuration of G with a leading axis of length t.
 
     **Raises:** `TypeError` on another space or for a path that is no function; `ValueError` if the momentum is not
     conserved or the kinetic energy not quadratic, at states near the first.
 
-    With h(t) the motion at μ = 0 from the identity, g = k h and k̇ = k Ad_h (L⁻¹ Ad_gᵀ μ): the total phase g(T) is a
-    dynamic one, k = g h⁻¹, times the geometric one, h(T). Figure 3 of the paper draws as dynamic phase the motion with
-    resting joints instead, `path` constant.
+    Let h(t) be the motion at μ = 0 from the identity. Then g = k h with k̇ = k Ad_h (L⁻¹ Ad_gᵀ μ): the total phase g(T) is
+    the dynamic phase k(T) times the geometric phase h(T). Figure 3 of the paper shows another motion as the dynamic phase:
+    that with joints at rest, which a constant `path` gives.
 
     Müller 2023, eq. (6.5).
     """
     _checks.check_callable("path", path, "t -> r(t)")
     group = structure_group(system)
-    _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
+    _checks.check_shape(
+        "momentum", momentum, (group.dim,), "One entry for each direction of the group."
+    )
 
     _check_conserved(system, path, times, start, control)
 
@@ -113,7 +118,7 @@ def _check_conserved(system, path, times, start, control) -> None:
     g = structure_group(system).identity(times.dtype) if start is None else start
     t, q, (), control = prepare((g, path(times[0])), t=times[0], control=control)
     check_shapes(system, t, q, control)
-    equations = "The momentum in space is constant only where the symmetry is whole."
+    equations = "The momentum in space is constant only if nothing breaks the symmetry."
     instead = "Use `jaxhamel.simulate` for the motion."
     hypotheses = ("quadratic", "invariant", "free")
     v = jnp.zeros(system.space.dim, times.dtype)
@@ -121,10 +126,12 @@ def _check_conserved(system, path, times, start, control) -> None:
 
 
 class Centroidal(NamedTuple):
-    """The momentum about the centre of mass, in axes of space: Π_G = M_G V_G, M_G = diag(Θ_G, m 1).
+    """The momentum Π_G = M_G V_G about the centre of mass, in axes of space, with M_G = diag(Θ_G, m 1).
 
-    `com`: the centre of mass in the base frame [m]; `inertia`: M_G; `momentum`: Π_G = (Θ_G ω_ave, m ẋ_c);
-    `average_velocity`: V_G = (ω_ave, ẋ_c). Müller 2023, section 5(e).
+    - `com`: the centre of mass in the base frame [m].
+    - `inertia`: M_G; `momentum`: Π_G = (Θ_G ω_ave, m ẋ_c); `average_velocity`: V_G = (ω_ave, ẋ_c).
+
+    Müller 2023, section 5(e).
     """
 
     com: Float[Array, " d"]
@@ -136,15 +143,19 @@ class Centroidal(NamedTuple):
 def centroidal(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Centroidal:
-    """Π_G = Adᵀ Π, V_G = Ad⁻¹ Ω, M_G = Adᵀ L Ad with Ad of g_bG, the frame at the centre of mass parallel to space.
+    """The momentum, average velocity and inertia of a system about its centre of mass:
 
-    **Arguments:** `system` on `Product(SE3(), Euclidean(m))` or `Product(SE2(), Euclidean(m))`, its base a frame that moves
-    with one of its bodies; the rest as for `acceleration`.
+        Π_G = Adᵀ Π ,    V_G = Ad⁻¹ Ω ,    M_G = Adᵀ L Ad ,
+
+    where Ad is that of g_bG, the pose, relative to the base, of the frame at the centre of mass with axes parallel to space.
+
+    **Arguments:** `system`: a system on `Product(SE3(), Euclidean(m))` or `Product(SE2(), Euclidean(m))`, whose base is a
+    frame that moves with one of its bodies; `t`, `q`, `u`, `control`: as for `acceleration`.
 
     **Returns:** a `Centroidal`. No frame has the velocity V_G unless the curvature vanishes (remark 5.1).
 
-    **Raises:** `TypeError` on other spaces; `ValueError` for wrong shapes, or a locked inertia that is not that of rigid
-    bodies (added mass of a fluid, for one, is not the same in all directions).
+    **Raises:** `TypeError` on other spaces; `ValueError` for wrong shapes, or for a locked inertia that is not that of rigid
+    bodies (the added mass of a fluid, for example, differs between directions).
 
     Müller 2023, section 5(e); Orin and Goswami (2008).
     """
@@ -160,7 +171,7 @@ def centroidal(
 
 @compiled
 def _rigid_inertia(system, t, q, control):
-    """The columns of the locked inertia L for the linear velocity, and the form [m d̂; m 1] that they have for rigid
+    """The columns of the locked inertia L for the linear velocity, and [m d̂; m 1], to which they are equal for rigid
     bodies.
     """
     group = structure_group(system)

@@ -1,6 +1,7 @@
-"""The nonholonomic connection and momentum equation of constrained systems with symmetry, principal or not.
+"""The nonholonomic connection and the momentum equation of constrained systems with symmetry.
 
-On G × R^m with invariant constraints A_1(r) ξ + A_2(r) ṙ = 0 the group directions that they allow, A_1 E = 0, have momenta
+On G × R^m with invariant constraints A_1(r) ξ + A_2(r) ṙ = 0, the directions E of the group that they allow, A_1 E = 0, have
+momenta
 
     p_b = ⟨∂ℓ/∂ξ, E_b(r)⟩ ,    ξ = −A(r) ṙ + E(r) I(r)⁻¹ p ,    I = Eᵀ L E      (connection, locked inertia)
     ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ + ⟨F, E_b⟩                          (momentum equation)
@@ -11,9 +12,9 @@ with F = e(L) + Q along the group, F_I = ∂L/∂r^I + Q_I in shape space, and t
     A = [A_1 ; Eᵀ L]⁻¹ [A_2 ; Eᵀ K] .
 
 The momentum and the reduced equations are cases of one equation, for any direction (η(r), y) that the constraints allow:
-d/dt ⟨∂L/∂v, (η, y)⟩ = force along (η, y) + ⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K, and they are the
+d/dt ⟨∂L/∂v, (η, y)⟩ = force along (η, y) + ⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints, E = 1 and A = L⁻¹K, and they are the
 Lagrange–Poincaré equations. With as many constraints as group directions there is no p, A is the kinematic connection, and
-they are the Lagrange–d'Alembert–Poincaré equations. A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
+they are the Lagrange–d'Alembert–Poincaré equations. For a right-invariant system ξ = ġg⁻¹, and [ξ, ·] has the opposite sign.
 
 Müller 2023, remark 4.4 (horizontal symmetries); Bloch, Krishnaprasad, Marsden and Murray 1996, theorems 5.4 and 7.1.
 """
@@ -50,13 +51,12 @@ Basis = Callable[[ShapeCoordinates], Float[Array, "f s"]]
 
 
 class NonholonomicConnection(eqx.Module):
-    """A, E and I of ξ = −A(r) ṙ + E(r) I(r)⁻¹ p as functions of the shape, a pytree with the system's parameters.
+    """The functions A(r), E(r) and I(r) of ξ = −A ṙ + E I⁻¹ p, in a pytree with the system's parameters.
 
-    The functions of `jaxhamel.geometry` for connections accept it, as a callable `connection(r)` → A `(f, m)`; so does
+    The functions of `jaxhamel.geometry` for connections accept it as a callable r → A `(f, m)`; so does
     `control.gait_motion`, which also uses `momentum_velocity` and `momentum_rate`.
 
-    **Arguments:** `system`: see `nonholonomic_connection`; `basis`: E(r), None for that of the system's frame; `t`,
-    `right`.
+    **Arguments:** see `nonholonomic_connection`; None for `basis` stands for E(r) of the system's frame.
     """
 
     system: System
@@ -66,14 +66,14 @@ class NonholonomicConnection(eqx.Module):
 
     @property
     def group(self) -> AbstractSpace:
-        """G."""
+        """The group G."""
         return structure_group(self.system)
 
     def __call__(self, r: ShapeCoordinates) -> ConnectionMatrix:
         return self.connection(r)
 
     def connection(self, r: ShapeCoordinates) -> ConnectionMatrix:
-        """A(r) `(f, m)`."""
+        """The connection A(r), `(f, m)`."""
         f = self.group.dim
         rows, mass = self.rows(r), self.mass(r)
         momenta = self.directions(r).T @ mass[:f]
@@ -81,7 +81,7 @@ class NonholonomicConnection(eqx.Module):
         return inverse(whole[:, :f]) @ whole[:, f:]
 
     def directions(self, r: ShapeCoordinates) -> Float[Array, "f s"]:
-        """E(r) `(f, s)`: the group velocities that the constraints allow with the shape at rest."""
+        """The group velocities E(r) that the constraints allow with the shape at rest, as columns, `(f, s)`."""
         if self.basis is not None:
             return self.basis(r)
         f, c = self.group.dim, self.system.n_constraints
@@ -90,25 +90,25 @@ class NonholonomicConnection(eqx.Module):
         return InverseFrame.at(self.system, t, q)(t, q)[:f, c:f]
 
     def locked_inertia(self, r: ShapeCoordinates) -> Float[Array, "s s"]:
-        """I(r) = Eᵀ L E `(s, s)`."""
+        """The locked inertia I(r) = Eᵀ L E, `(s, s)`."""
         f, E = self.group.dim, self.directions(r)
         return E.T @ self.mass(r)[:f, :f] @ E
 
     def momentum_velocity(self, r: ShapeCoordinates) -> Float[Array, "f s"]:
-        """E I⁻¹ `(f, s)`: the group velocity of unit momentum."""
+        """The group velocities of unit momenta, E I⁻¹, as columns, `(f, s)`."""
         return symmetric_solve(self.locked_inertia(r), self.directions(r).T).T
 
     def velocity(self, r: ShapeCoordinates, rdot: ShapeCoordinates, p: Momentum) -> FibreVelocity:
-        """ξ = −A ṙ + E I⁻¹ p `(f,)`."""
+        """The group velocity ξ = −A ṙ + E I⁻¹ p, `(f,)`."""
         return self.momentum_velocity(r) @ p - self.connection(r) @ rdot
 
     def momentum(self, r: ShapeCoordinates, xi: FibreVelocity, rdot: ShapeCoordinates) -> Momentum:
-        """p = Eᵀ (L ξ + K ṙ) `(s,)`."""
+        """The momentum p = Eᵀ (L ξ + K ṙ), `(s,)`."""
         f = self.group.dim
         return self.directions(r).T @ (self.mass(r)[:f] @ jnp.concatenate([xi, rdot]))
 
     def momentum_rate(self, r: ShapeCoordinates, rdot: ShapeCoordinates, p: Momentum) -> Momentum:
-        """ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ `(s,)`, without forces along the group."""
+        """The rate ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ of the momentum without forces along the group, `(s,)`."""
         xi = self.velocity(r, rdot, p)
         P = self.mass(r)[: self.group.dim] @ jnp.concatenate([xi, rdot])
         return P @ self.transport(self.directions, r, rdot, xi)
@@ -116,7 +116,7 @@ class NonholonomicConnection(eqx.Module):
     def transport(
         self, columns: Callable, r: ShapeCoordinates, rdot: ShapeCoordinates, xi: FibreVelocity
     ) -> Array:
-        """[ξ, η] + ∂η/∂r^I ṙ^I of each column η(r); −[ξ, η] for a right-invariant system."""
+        """The vectors [ξ, η] + ∂η/∂r^I ṙ^I for each column η(r), with −[ξ, η] for a right-invariant system."""
         value, rate = jax.jvp(columns, (r,), (rdot,))
         bracket = self.group.ad(xi) @ value
         return rate - bracket if self.right else rate + bracket
@@ -141,11 +141,13 @@ def nonholonomic_connection(
 
     **Arguments:**
 
-    - `system`: on `Product(G, Euclidean(m))`, with fewer constraints than dim G or as many, homogeneous and invariant under
-      G; T = ½ v·M(r) v, invariant as well. Potentials and forces may break the symmetry.
-    - `basis`: E(r) `(f, s)`, s = dim G − number of constraints, columns that span the kernel of A_1(r). Default: those of
-      the system's frame, whose last m rows must then be (0, 1), and whose rows before them define p's velocities.
-    - `t`: [s], of frames that depend on time in other rows. `right`: the invariance is under g ↦ g h, and ξ = ġg⁻¹.
+    - `system`: a system on `Product(G, Euclidean(m))` with at most dim G constraints, which are homogeneous and invariant
+      under G, and with an invariant kinetic energy T = ½ v·M(r) v. Potentials and forces may break the symmetry.
+    - `basis`: the function r → E `(f, s)`, whose s = dim G − (number of constraints) columns span the kernel of A_1(r). By
+      default E is taken from the system's frame, whose last m rows must then be (0, 1); the rows between these and the
+      constraints define the velocities to which p belongs.
+    - `t`: time [s], if rows of the frame depend on it.
+    - `right`: whether the invariance is under g ↦ g h; then ξ = ġg⁻¹.
 
     **Returns:** a `NonholonomicConnection`, a callable r → A `(f, m)`.
 
@@ -179,14 +181,14 @@ def _check_near_identity(connection: NonholonomicConnection) -> None:
     check_hypotheses(system, named, _EQUATIONS, _INSTEAD)
 
 
-_EQUATIONS = "The nonholonomic momentum equation is that of an invariant ½ v·M(r) v and invariant constraints."
-_INSTEAD = "Say `right=` for the other invariance, give a `basis`, or use `jaxhamel.acceleration`, which takes any system."
+_EQUATIONS = "The nonholonomic momentum equation holds for an invariant T = ½ v·M(r) v and invariant constraints."
+_INSTEAD = "Set `right` for the other invariance, give a `basis`, or use `jaxhamel.acceleration`, which takes any system."
 
 
 @compiled
 def _examined(connection, t, q):
-    """Arrays that must vanish, each with the size of its terms: for M, the constraints, their rate and the basis, at several
-    (g, r).
+    """Arrays that must vanish, each with the size of its terms, at several (g, r): the changes of M and of the constraints
+    with g, the rate of the constraints, and the violation of the constraints by the basis.
     """
     system, group = connection.system, connection.group
     f, c = group.dim, system.n_constraints
@@ -200,19 +202,19 @@ def _examined(connection, t, q):
         allowed = InverseFrame.at(system, t, (group.identity(r.dtype), r))(
             t, (group.identity(r.dtype), r)
         )
-        moved = connection.rows(r, g) @ to_body @ allowed[:, c:]
+        violation = connection.rows(r, g) @ to_body @ allowed[:, c:]
         rate = jax.jvp(lambda t: system.frame(t, (g, r))[:c], (t,), (jnp.ones_like(t),))[1]
         E = connection.directions(r)
         of_basis = rows[:, :f] @ E
         if connection.basis is None:
             of_basis = system.frame(t, (g, r))[f:] - eye[f:]
-        return (here - mass, mass), (moved, rows), (rate, rows), (of_basis, E)
+        return (here - mass, mass), (violation, rows), (rate, rows), (of_basis, E)
 
     return jax.vmap(at)(steps_around(system.space, dtype_of(q))[0])
 
 
 class MomentumEquations(NamedTuple):
-    """The rates of the reduced equations: ṗ `(s,)` (`momentum`) and r̈ `(m,)` (`shape`)."""
+    """The results of the reduced equations: `momentum`, the rate ṗ `(s,)`; `shape`, the acceleration r̈ `(m,)`."""
 
     momentum: Momentum
     shape: ShapeCoordinates
@@ -229,7 +231,7 @@ def nonholonomic_momentum_equations(
     basis: Basis | None = None,
     right: bool = False,
 ) -> MomentumEquations:
-    """(ṗ, r̈) of the reduced equations of a nonholonomic system with symmetry:
+    """The rate ṗ and the acceleration r̈ by the reduced equations of a nonholonomic system with symmetry:
 
         ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + Ė_b⟩ + ⟨F, E_b⟩
         d/dt (∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩) = F_I − ⟨F, A_I⟩ − ⟨∂ℓ/∂ξ, [ξ, A_I] + Ȧ_I⟩ .
@@ -237,8 +239,8 @@ def nonholonomic_momentum_equations(
     **Arguments:** `system`, `basis`, `right`: as for `nonholonomic_connection`; `t`, `q` = (g, r); `momentum`: p `(s,)`;
     `rdot`: ṙ `(m,)`; `control`: a callable of t, or a constant.
 
-    **Returns:** ṗ `(s,)` and r̈ `(m,)`: a right-hand side that is independent of g if the forces are. g follows from
-    ġ = g ξ, ξ = `nonholonomic_connection(system).velocity(r, rdot, p)`.
+    **Returns:** ṗ `(s,)` and r̈ `(m,)`, which do not depend on g unless the forces do. g follows from ġ = g ξ with
+    ξ = `nonholonomic_connection(system).velocity(r, rdot, p)`.
 
     **Raises:** as `nonholonomic_connection`, and `ValueError` for wrong shapes.
 
@@ -250,7 +252,7 @@ def nonholonomic_momentum_equations(
     )
     count = connection.group.dim - system.n_constraints
     check_state(system, q, jnp.concatenate([momentum, rdot]))
-    _checks.check_shape("momentum", momentum, (count,), "One entry a direction of E.")
+    _checks.check_shape("momentum", momentum, (count,), "One entry for each column of E.")
     check_shapes(system, t, q, control)
     return _reduced(connection, t, q, momentum, rdot, control)
 
@@ -261,23 +263,23 @@ def _reduced(connection, t, q, p, rdot, control) -> MomentumEquations:
     xi = connection.velocity(r, rdot, p)
     force = _forces(connection, t, q, jnp.concatenate([xi, rdot]), control)
     P = mass(r)[:f] @ jnp.concatenate([xi, rdot])
-    moved = connection.transport(connection.directions, r, rdot, xi)
-    p_dot = P @ moved + force[:f] @ connection.directions(r)
+    E_rate = connection.transport(connection.directions, r, rdot, xi)
+    p_dot = P @ E_rate + force[:f] @ connection.directions(r)
 
     def horizontal_momentum(r, rdot, p):
-        """∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩."""
+        """The momenta ∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩."""
         whole = mass(r) @ jnp.concatenate([connection.velocity(r, rdot, p), rdot])
         return whole[f:] - whole[:f] @ connection.connection(r)
 
     _, bias = jax.jvp(horizontal_momentum, (r, rdot, p), (rdot, jnp.zeros_like(rdot), p_dot))
     inertia = jax.jacfwd(horizontal_momentum, argnums=1)(r, rdot, p)
-    A_moved = connection.transport(connection.connection, r, rdot, xi)
-    along = force[f:] - force[:f] @ connection.connection(r) - P @ A_moved
+    A_rate = connection.transport(connection.connection, r, rdot, xi)
+    along = force[f:] - force[:f] @ connection.connection(r) - P @ A_rate
     return MomentumEquations(p_dot, symmetric_solve(inertia, along - bias))
 
 
 def _body_velocity(connection, q, v):
-    """(g⁻¹ġ, ṙ) of (ξ, ṙ)."""
+    """The velocity (g⁻¹ġ, ṙ) that belongs to v = (ξ, ṙ)."""
     if not connection.right:
         return v
     group = connection.group

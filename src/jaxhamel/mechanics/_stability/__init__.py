@@ -1,1 +1,1 @@
-"""Motions near a motion: linearisation, modes, relative equilibria, curvature."""
+"""Stability of motions: linearisation, modes, relative equilibria, curvature."""

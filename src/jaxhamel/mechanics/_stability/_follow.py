@@ -1,8 +1,9 @@
-"""Relative equilibria followed along a parameter, past folds: pseudo-arclength continuation.
+"""Branches of relative equilibria along a parameter, also past folds, by pseudo-arclength continuation.
 
-    R(x, ζ, p) = 0 ,    ker ∂R = span(τ) + symmetry orbits ,    predict (x, ζ, p) + h τ ,    correct by the shortest step
+    R(x, ζ, p) = 0 ,    ker ∂R = span(τ) + symmetry orbits
 
-The parameter p is an unknown like the others, so that the method passes a fold, where the branch turns back in p.
+A step predicts the next point (x, ζ, p) + h τ along the tangent τ and corrects it by the shortest steps to R = 0. The
+parameter p is an unknown like the others, so that the method passes a fold, at which the branch turns back in p.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +22,10 @@ from jaxhamel.mechanics._stability._relative_equilibrium import (
     bound_of,
     free_mask,
     jacobian,
-    moved,
     rank_threshold,
     relative_equilibrium,
     solve,
+    unknown_after,
 )
 from jaxhamel.mechanics._stability._symmetry import Symmetry, generator
 from jaxhamel.mechanics._system import System
@@ -35,8 +36,8 @@ _HALVINGS = 6  # largest number of halvings of a step whose corrector does not c
 class Branch(NamedTuple):
     """A branch of relative equilibria along a parameter.
 
-    `parameters` `(N,)`; `equilibria`: one `RelativeEquilibrium` for each, in the order in which they were found;
-    `complete`: whether all requested steps were made.
+    `parameters`: the values of p, `(N,)`; `equilibria`: the `RelativeEquilibrium` at each of them, in the order along the
+    branch; `complete`: whether all requested steps were made.
     """
 
     parameters: Float[Array, " N"]
@@ -45,16 +46,17 @@ class Branch(NamedTuple):
 
 
 class _Family(EquilibriumProblem):
-    """The problem R(x, ζ, p): system and conditions depend on p, the last of the unknowns."""
+    """The problem R(x, ζ, p) = 0, whose system and conditions depend on p, the last of the unknowns."""
 
     family: Callable | None = None
-    held: Any = None
+    conditions_at: Any = None
 
     def at(self, parameter: Array) -> EquilibriumProblem:
         """The equilibrium problem with the parameter fixed at a value, `(1,)`."""
         p = parameter[0]
         system = self.system if self.family is None else self.family(p)
-        conditions = None if self.held is None else lambda q, u: self.held(p, q, u)
+        given = self.conditions_at
+        conditions = None if given is None else lambda q, u: given(p, q, u)
         return EquilibriumProblem(system, self.t, self.control, self.symmetry, conditions)
 
 
@@ -73,19 +75,20 @@ def follow_equilibria(
     steps: int = 50,
     tolerance: float | None = None,
 ) -> Branch:
-    """The relative equilibria R(x, ζ, p) = 0 from p on, by steps of the arclength in (x, ζ, p), past folds.
+    """Follows the branch of relative equilibria R(x, ζ, p) = 0 from a value of p, by steps of arclength in (x, ζ, p), also
+    past folds.
 
     **Arguments:** as for `relative_equilibrium`, and
 
-    - `system`: a system, or a function p → system of the same class.
-    - `parameter`: p at the start; `q`, `u`: a guess there.
-    - `conditions`: `conditions(p, q, u)` → array that vanishes. Together with the symmetry they have to leave one
-      parameter free: the solutions (p, x, ζ) form a curve, up to the symmetry acting on x.
+    - `system`: a system, or a function of p that gives systems of the same class.
+    - `parameter`: p at the start; `q`, `u`: a guess of the state there.
+    - `conditions`: a function (p, q, u) → array that must vanish. With these conditions the solutions (p, x, ζ) have to form
+      a curve, apart from the symmetry, which moves x.
     - `step`: the arclength of a step, positive towards larger p at the start. It is halved, up to six times, if the
-      corrector does not converge. `steps`: the number of steps.
+      correction does not converge. `steps`: the number of steps.
 
-    **Returns:** a `Branch`. `parameters` turns back at a fold; the `modes(e.linearisation().A)` of each equilibrium
-    e show where stability changes.
+    **Returns:** a `Branch`. Its `parameters` turn back at a fold. For an equilibrium e of it, `modes(e.linearisation().A)`
+    shows the stability.
 
     **Raises:** as `relative_equilibrium`; `ValueError` where the solutions are not a curve.
 
@@ -94,9 +97,9 @@ def follow_equilibria(
     family = system if callable(system) and not isinstance(system, System) else None
     p = jnp.asarray(parameter, jnp.result_type(u))
     here: System = system if family is None else family(p)  # pyright: ignore[reportAssignmentType]
-    held = None if conditions is None else lambda q, u: conditions(p, q, u)
+    at_p = None if conditions is None else lambda q, u: conditions(p, q, u)
     start = relative_equilibrium(
-        here, t, q, u, control, symmetry=symmetry, conditions=held, free=free, tolerance=tolerance
+        here, t, q, u, control, symmetry=symmetry, conditions=at_p, free=free, tolerance=tolerance
     )
     t, _, _, control = prepare(start.q, start.u, t=t, control=control, keep_feedback=True)
     problem = _Family(here, t, control, symmetry, None, family, conditions)
@@ -106,6 +109,7 @@ def follow_equilibria(
 
 
 def _branch(problem, start, p, mask, bound, step, steps) -> Branch:
+    """The branch from a first equilibrium; it ends early if a step fails."""
     equilibria, parameters = [start], [p]
     unknown = (start.q, start.u), jnp.append(start.rates, p)
     direction = None
@@ -123,15 +127,19 @@ def _branch(problem, start, p, mask, bound, step, steps) -> Branch:
 
 
 def _next_point(problem, unknown, step, mask, bound):
+    """The next equilibrium and its (ζ, p), by a step that is halved until the correction converges; None if it
+    never does.
+    """
     for halving in range(_HALVINGS + 1):
-        found, w = solve(problem, moved(problem, unknown, 0.5**halving * step), mask, bound, 20)
+        predicted = unknown_after(problem, unknown, 0.5**halving * step)
+        found, w = solve(problem, predicted, mask, bound, 20)
         if bool(found.converged):
             return found, w
     return None
 
 
 def _unit_tangent(problem, unknown, mask, previous) -> Array:
-    """The unit tangent of the curve, towards larger p at the start, later in the direction of the previous one."""
+    """The unit tangent of the curve: towards larger p at the start, then in the direction of the previous tangent."""
     dimension, tangent = _kernel(problem, unknown, mask)
     check_curve_of_solutions(int(dimension))
     along = tangent[-1] if previous is None else jnp.dot(tangent, previous)
@@ -140,7 +148,7 @@ def _unit_tangent(problem, unknown, mask, previous) -> Array:
 
 @compiled
 def _kernel(problem, unknown, mask):
-    """The dimension of the kernel of ∂R without symmetry directions and fixed components, and its last vector."""
+    """The dimension of the kernel of ∂R without directions of the symmetry and fixed components, and a unit vector in it."""
     x, w = unknown
     J, _ = jacobian(problem, unknown, mask)
     here = problem.at(w[-1:])

@@ -6,9 +6,9 @@ u̇ = f(t, q, u, c),
     δ̇_q = δv − ad_v δ_q ,    δv = ∂v/∂q δ_q + ∂v/∂u δ_u
     δ̇_u = ∂f/∂q δ_q + ∂f/∂u δ_u + ∂f/∂c δc
 
-where ∂/∂q is by exponential coordinates at q. The term ad_v is that of the left trivialisation: the frame in which δ_q has
-its components moves with the body. A and B are derivatives of the full equations of motion, without any
-assumption on them; `stability_matrix` is the special case of no constraints, L = ½ v·M(q) v − V and forces Q(t, q).
+where ∂/∂q is by exponential coordinates at q. The term ad_v appears because the frame in which δ_q has its components moves
+with the body. A and B are derivatives of the full equations of motion, without any assumption on them. `stability_matrix` is
+the special case without constraints, with L = ½ v·M(q) v − V and forces Q(t, q).
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ StateMatrix = Float[Array, "n+k n+k"]
 
 
 class Linearisation(NamedTuple):
-    """(A, B) of δ̇x = A δx + B δc."""
+    """The matrices A and B of the linearised equations δ̇x = A δx + B δc."""
 
     A: StateMatrix
     B: Float[Array, "n+k p"]
@@ -42,27 +42,30 @@ class Linearisation(NamedTuple):
 def linearise(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Linearisation:
-    """(A, B) of δ̇x = A δx + B δc, δx = (δ_q, δ_u), of the full equations of motion about (t, q, u):
+    """Linearises the full equations of motion about (t, q, u): δ̇x = A δx + B δc with δx = (δ_q, δ_u) and
 
         A = [[∂v/∂q − ad_v, ∂v/∂u], [∂u̇/∂q, ∂u̇/∂u]] ,    B = [[∂v/∂c], [∂u̇/∂c]] .
 
     **Arguments:**
 
-    - `system`: any: nonholonomic, with affine constraints, damped, gyroscopic, with prescribed motion, on any space.
-    - `t`, `q`, `u`, `control`: as for `acceleration`. The state need not be an equilibrium: along a motion A(t), B(t) are
-      those of its first variation, and `jax.vmap(linearise, in_axes=(None, 0, 0, 0, None))` takes a whole trajectory.
+    - `system`: any system on any space, also with nonholonomic or affine constraints, damping, gyroscopic forces or
+      prescribed motion.
+    - `t`, `q`, `u`, `control`: as for `acceleration`. The state need not be an equilibrium. Along a motion, A(t) and B(t)
+      are those of the first variation of the motion; `jax.vmap(linearise, in_axes=(None, 0, 0, 0, None))` computes them
+      along a whole trajectory.
 
-    **Returns:** `A` `(n + k, n + k)` and `B` `(n + k, p)`, per second. δ_q are the exponential coordinates of
-    q·exp(δ_q), `(n,)`, left-trivialised: `space.local(q, neighbour)`.
+    **Returns:** a `Linearisation` with `A` `(n + k, n + k)` and `B` `(n + k, p)`, per second. The neighbour of q is
+    q·exp(δ_q); δ_q `(n,)` is `space.local(q, neighbour)`.
 
-    δc adds to the control's value, flattened to p numbers (p = 0 where `control` is None). The equations of a system with
-    `prescribed_motion` depend on the rates of its control too: there δc = (δc, δċ, δc̈), three blocks of p columns.
-    A `jaxhamel.Feedback` is part of the equations: A is that of the closed loop, and δc adds to the feedback's value.
+    δc is the change of the control's value, as p numbers (p = 0 if `control` is None). The equations of a system with
+    `prescribed_motion` depend on the rates of its control, too: B then has three blocks of p columns, for δc, δċ and δc̈.
+    A `jaxhamel.Feedback` is part of the equations: A is that of the closed loop, and δc is added to the feedback's value.
 
     **Raises:** as `acceleration`.
 
     If u and the shape of the system are constant, so is A, and its eigenvalues (`modes`) decide on stability. For a motion
-    that is steady in axes other than the body's (a rolling disk), use `relative_equilibrium`, which has an A of its own.
+    that is steady only in axes other than the body's, as that of a rolling disk, use `relative_equilibrium` and the
+    `linearisation` of its result.
 
     Source: for the neighbours on a group, Müller 2023, eq. (7.2), in the form of a system of first order.
     """
@@ -88,7 +91,7 @@ def _linearise(system, t, q, u, control) -> Linearisation:
 def body_rates(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " n+k"]:
-    """(v, u̇) of the equations of motion; unchecked."""
+    """The rates (v, u̇) by the equations of motion, `(n + k,)`; the arguments are not checked."""
     q_dot, u_dot = vector_field(t, (q, u), (system, control))
     return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
 
@@ -96,8 +99,8 @@ def body_rates(
 def control_shift(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> tuple[Callable[..., Any], int]:
-    """The function `shift(δc)`, which gives the control with its value (for prescribed motion also two rates) changed by δc;
-    and the length of δc.
+    """A function of δc that gives the control whose value, and for prescribed motion also two rates, are changed by δc; and
+    the length of δc.
     """
     if control is None:
         return (lambda change: None), 0
@@ -119,7 +122,7 @@ def control_shift(
 
 
 class _Added(eqx.Module):
-    """A feedback whose value is changed by a constant."""
+    """A feedback plus a constant."""
 
     control: Feedback
     change: Any

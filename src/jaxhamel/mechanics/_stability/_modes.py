@@ -1,10 +1,10 @@
-"""Eigenvalues and modes of a linearised motion: frequencies, damping ratios, shapes, stability.
+"""Eigenvalues and modes of a linearised motion: frequencies, damping ratios, mode shapes, stability.
 
     A x = λ x ,    λ = −ζ ω_0 ± i ω_0 √(1 − ζ²) ,    ω_0 = |λ| ,    ζ = −Re λ/|λ|
 
-The rounding error of an eigenvalue is about eps ‖A‖ κ with its condition number κ = |y||x|/|y·x|, y the left eigenvector.
-The zero eigenvalues due to symmetries, constraints and families of equilibria are often defective: then κ ~ 1/√eps, and they
-are computed as about ±1e-8. The tolerance takes this into account for each eigenvalue.
+The rounding error of an eigenvalue is about eps ‖A‖ κ with its condition number κ = |y||x|/|y·x|, where y is the left
+eigenvector. The zero eigenvalues due to symmetries, constraints and families of equilibria are often defective: then
+κ ~ 1/√eps, and the computed values are about ±1e-8. The tolerance takes this into account for each eigenvalue.
 """
 
 from functools import partial
@@ -24,17 +24,19 @@ _ROUNDING = 1e3  # errors of A's entries and of the eigenvalue solver, in eps �
 
 
 class Modes(eqx.Module):
-    """Eigenvalues and eigenvectors of δ̇x = A δx, unstable ones first; `print` it for a table.
+    """Eigenvalues and eigenvectors of δ̇x = A δx, unstable ones first; `print` shows a table.
 
     **Fields**, with one entry for each eigenvalue, two for a complex pair:
 
-    - `eigenvalues`: λ [1/s], complex, by falling real part; differentiable.
-    - `shapes`: the eigenvectors x as columns, of norm 1, the largest entry real; differentiable where λ is simple.
-    - `frequencies`: the damped frequency |Im λ| [rad/s]; `natural_frequencies`: ω_0 = |λ| [rad/s].
+    - `eigenvalues`: λ [1/s], complex, in the order of decreasing real part.
+    - `shapes`: the eigenvectors x as columns of norm 1, with a real largest entry.
+    - `frequencies`: the damped frequencies |Im λ| [rad/s]; `natural_frequencies`: ω_0 = |λ| [rad/s].
     - `damping_ratios`: ζ = −Re λ/|λ|, from −1 to 1; 0 for λ = 0.
-    - `condition`: κ ≥ 1. For κ > 1/√eps the eigenvalue is defective within rounding and has no derivative: it is given as 0,
-      as is the derivative of the shape of a multiple eigenvalue.
-    - `tolerance`: the error to expect of λ [1/s].
+    - `condition`: the condition number κ ≥ 1.
+    - `tolerance`: the expected error of λ [1/s].
+
+    An eigenvalue with κ > 1/√eps is defective up to rounding errors and has no derivative, and the shape of a multiple
+    eigenvalue has none, either: both derivatives are then given as 0. All others are correct, to every order.
     """
 
     eigenvalues: Complex[Array, " N"]
@@ -49,19 +51,19 @@ class Modes(eqx.Module):
     def zero(self) -> Bool[Array, " N"]:
         """For each eigenvalue, whether it is zero within its tolerance.
 
-        Zero eigenvalues have three causes. There is one for each constraint (with u = 0 at rest, every configuration of its
-        n may be an equilibrium in m directions that the constraints forbid), one for each coordinate that can be shifted
-        without effect, and one for each conserved momentum or speed of such a symmetry. The neighbours in these directions
-        are equilibria, too; their distance is constant, or grows linearly if a shift and its momentum combine.
+        Zero eigenvalues have three causes. There is one for each constraint (the neighbours of an equilibrium at rest in the
+        directions that the constraints forbid may be equilibria, too), one for each coordinate that can be shifted without
+        effect, and one for each conserved momentum or speed that belongs to such a symmetry. The distance to a neighbour in
+        these directions is constant, or grows linearly if a shift and its momentum combine.
         """
         return jnp.abs(self.eigenvalues) <= self.tolerance
 
     @property
     def stability(self) -> str:
-        """The verdict of the linear equations; needs concrete values.
+        """The stability by the linear equations; needs concrete values.
 
         `"unstable"`: some Re λ > 0. `"stable"`: all Re λ < 0, apart from zero eigenvalues. `"marginal"`: no Re λ > 0, but
-        some λ ≠ 0 on the imaginary axis; the linear equations then do not decide.
+        some λ ≠ 0 on the imaginary axis, or all λ are zero; the linear equations then do not decide.
         """
         real, tolerance = self.eigenvalues.real, self.tolerance
         if bool(jnp.any(real > tolerance)):
@@ -89,8 +91,8 @@ def modes(A: Float[Array, "N N"], tolerance: float = 0.0) -> Modes:
 
     **Arguments:**
 
-    - `A`: `(N, N)`, of `linearise` or of a `RelativeEquilibrium`.
-    - `tolerance`: errors of the entries of A beyond rounding [1/s], for instance 1e-8 if an equilibrium is known to that
+    - `A`: `(N, N)`, from `linearise` or from the `linearisation` of a `RelativeEquilibrium`.
+    - `tolerance`: errors of the entries of A beyond rounding [1/s], for instance 1e-8 if an equilibrium is known with this
       accuracy.
 
     **Returns:** `Modes`. Simple eigenvalues and their shapes have derivatives of every order.
@@ -128,24 +130,24 @@ def _modes(A, tolerance) -> Modes:
 
 
 def _overlap(left, right):
-    """|y·x| of unit vectors, 1/κ."""
+    """The product |y·x| = 1/κ of each pair of unit eigenvectors."""
     return jnp.abs(jnp.sum(left.conj() * right, axis=0))
 
 
 def _with_real_part(vectors):
-    """Each column, multiplied by the phase that makes its largest entry real and positive."""
+    """The columns, each multiplied by the phase that makes its largest entry real and positive."""
     largest = jnp.argmax(jnp.abs(vectors), axis=0)
     entry = jnp.take_along_axis(vectors, largest[None, :], axis=0)
     return vectors * (entry.conj() / jnp.abs(entry).astype(entry.dtype))
 
 
 def eigen(A: Float[Array, "N N"]) -> tuple[Array, Array, Array]:
-    """Eigenvalues λ of A, and left and right eigenvectors y, x as columns of norm 1, with derivatives of every order:
+    """Eigenvalues λ of A, and left and right eigenvectors y and x as columns of norm 1, with the derivatives
 
         λ_i' = y_iᴴ A' x_i/(y_iᴴ x_i) ,    x_i' = Σ_j x_j (y_jᴴ A' x_i)/(y_jᴴ x_j)/(λ_i − λ_j) ,
 
-    where the sum is without its part along x_i; y likewise, with Aᴴ. A defective λ and the vectors of a multiple λ have no
-    derivatives; the terms that would be infinite are then 0.
+    where the part of the sum along x_i is left out; the derivative of y is that of x for Aᴴ. Derivatives of every order are
+    correct, except that a defective λ and the vectors of a multiple λ have none: terms that would be infinite are then 0.
     """
     values, left, right = own_derivative(_eigen, _eigen_rule, [A], jax.eval_shape(_eigen, A))
     return values, left, right
@@ -178,6 +180,6 @@ def _eigen_rule(primals, tangents):
 
 
 def _turned(vectors, shares):
-    """The change Σ_j x_j s_ji of each vector x_i, perpendicular to it."""
+    """The change Σ_j x_j s_ji of each vector x_i with the shares s, without its part along x_i."""
     change = vectors @ shares
     return change - vectors * jnp.sum(vectors.conj() * change, axis=0)[None]

@@ -1,13 +1,13 @@
-"""Relative equilibria: motions that a symmetry carries along, found by Newton's method.
+"""Relative equilibria: motions in which a symmetry alone moves the state, found by Newton's method.
 
     f(x) = ζ^a σ_a(x) ,    x = (q, u) ,    then x(t) = Ψ_{ζt}(x)
 
-with f the equations of motion and σ_a the generators of the symmetry (`Symmetry`); without one, f(x) = 0: an equilibrium.
-There are more unknowns (x, ζ) than equations, and solutions come in families: Newton's step is the shortest one,
+with f the equations of motion and σ_a the generators of the symmetry (`Symmetry`); without a symmetry, f(x) = 0 is an
+equilibrium. There are more unknowns (x, ζ) than equations, and the solutions form families. Newton's step is the shortest,
 
     (δx, δζ) = −J⁺ R ,    R = (f − ζ^a σ_a, conditions) ,
 
-which leads to the member of the family nearest to the guess. The pseudo-inverse is damped in proportion to |R|² (Levenberg,
+which leads to the member of the family near the guess. The pseudo-inverse is damped in proportion to |R|² (Levenberg,
 Marquardt), so that the method converges quadratically even if J loses rank at the solutions (Yamashita and Fukushima 2001).
 """
 
@@ -29,16 +29,19 @@ from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, ge
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import MotionState, near, retract, tangent_size
 
-# (q, u), and the rates ζ, with the parameter as last entry if a branch is followed
+# the state (q, u), and the rates ζ, which the parameter follows if a branch is computed
 Unknown = tuple[MotionState, Float[Array, " w"]]
 
 
 class RelativeEquilibrium(eqx.Module):
     """A steady motion x(t) = Ψ_{ζt}(x).
 
-    **Fields:** `system`, `symmetry`, `control`, `t`: as given to `relative_equilibrium`; `q`, `u`: the state x; `rates`: ζ
-    `(p,)`; `residual`: the largest absolute entry of f − ζ^a σ_a and of the conditions; `converged`: whether it is small
-    enough.
+    **Fields:**
+
+    - `system`, `symmetry`, `control`, `t`: the arguments of `relative_equilibrium`.
+    - `q`, `u`: the state x; `rates`: ζ `(p,)`.
+    - `residual`: the largest absolute entry of f − ζ^a σ_a and of the conditions; `converged`: whether it is within the
+      tolerance.
     """
 
     system: System
@@ -52,20 +55,19 @@ class RelativeEquilibrium(eqx.Module):
     converged: Bool[Array, ""]
 
     def motion(self, t: Time) -> MotionState:
-        """(q, u) = Ψ_{ζ(t − t_0)} of the state found."""
+        """The state Ψ_{ζ(t − t_0)}(x) at a time t, where t_0 is the time of the state x."""
         if self.symmetry is None:
             return self.q, self.u
         s = self.rates * (jnp.asarray(t, self.u.dtype) - self.t)
         return lifted(self.system, self.symmetry, self.t, s, (self.q, self.u))
 
     def linearisation(self) -> Linearisation:
-        """(A, B) of the linearised motion, in axes that move along with the symmetry:
+        """The matrices A and B of the linearised motion, in axes that move with the symmetry:
 
-            A = ∂(f − ζ^a σ_a)/∂x ,    B = ∂f/∂c ,
+            A = ∂(f − ζ^a σ_a)/∂x ,    B = ∂f/∂c .
 
-        A is constant in time, so that `modes(A)` decides on stability. The coordinates are those of `linearise`; both A
-        agree if the symmetry rotates nothing but the body's own axes. Each direction of the symmetry gives a zero
-        eigenvalue.
+        A is constant in time, so that `modes(A)` decides on stability. The coordinates are those of `linearise`, whose A is
+        the same if the symmetry rotates only the body's own axes. Each direction of the symmetry gives a zero eigenvalue.
         """
         return _relative_linearisation(self)
 
@@ -97,25 +99,27 @@ def relative_equilibrium(
     tolerance: float | None = None,
     max_steps: int = 50,
 ) -> RelativeEquilibrium:
-    """The relative equilibrium nearest to (q, u): f(x) = ζ^a σ_a(x), conditions(q, u) = 0.
+    """The relative equilibrium near the guess (q, u): f(x) = ζ^a σ_a(x), conditions(q, u) = 0.
 
     **Arguments:**
 
-    - `system`: any whose equations do not depend on time; `t`, `control`: as for `acceleration`.
+    - `system`: a system whose equations do not depend on time; `t`, `control`: as for `acceleration`.
     - `q`, `u`: the guess.
-    - `symmetry`: a `Symmetry` that the equations of motion have; None for an equilibrium at rest.
-    - `conditions`: `conditions(q, u)` → array, zero at the solution wanted: a lean, a speed, a radius. Without enough of
-      them the result is the member of the solution family that is nearest to the guess.
-    - `free`: which components of (δ_q, u) may change, indices below n + k; default all. The others stay as in the guess.
-    - `tolerance`: bound of the residual, relative to 1 + max |f| at the guess; default 1e-10, in single precision 1e-4.
-    - `max_steps`: limit on the steps of Newton's method.
+    - `symmetry`: a `Symmetry` of the equations of motion; None for an equilibrium at rest.
+    - `conditions`: a function (q, u) → array that vanishes at the wanted solution: it may fix a lean, a speed, a radius. If
+      the solutions still form a family, the result is the member near the guess.
+    - `free`: the indices, below n + k, of the components of (δ_q, u) that may change; by default all. The others keep the
+      values of the guess.
+    - `tolerance`: bound of the residual relative to 1 + max |f| at the guess; by default 1e-10, in single precision 1e-4.
+    - `max_steps`: the largest number of steps of Newton's method.
 
-    **Returns:** a `RelativeEquilibrium`; under `jit`, test its `converged`.
+    **Returns:** a `RelativeEquilibrium`. Under `jit` no error is raised if no solution is found: test its `converged`.
 
     **Raises:** `ValueError` for equations that depend on time or do not have the symmetry, at states near the guess, and
     for wrong shapes; `RuntimeError` if no solution is found.
 
-    Derivatives in both modes use the implicit function theorem, −J⁺ ∂R, for the member of the family nearest to the guess.
+    Derivatives, in forward and reverse mode, are −J⁺ ∂R by the implicit function theorem: of the family they take the member
+    nearest to the solution.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
@@ -130,7 +134,7 @@ def relative_equilibrium(
 
 
 class EquilibriumProblem(eqx.Module):
-    """The residual R(x, ζ) with the system, symmetry and conditions that define it."""
+    """The system, symmetry and conditions that define the residual R(x, ζ)."""
 
     system: System
     t: Scalar
@@ -160,7 +164,7 @@ class EquilibriumProblem(eqx.Module):
         )
 
     def residual(self, unknown: Unknown) -> Array:
-        """R = (f − ζ^a σ_a, conditions)."""
+        """The residual R = (f − ζ^a σ_a, conditions)."""
         x, w = unknown
         p = 0 if self.symmetry is None else self.symmetry.dim
         here = self.at(w[p:])
@@ -172,7 +176,7 @@ class EquilibriumProblem(eqx.Module):
 
 
 def bound_of(tolerance: float | None, dtype) -> Scalar:
-    """The bound of the residual, relative to 1 + max |f|."""
+    """The bound of the residual relative to 1 + max |f|: `tolerance`, or the default for the precision."""
     default = 1e-10 if jnp.finfo(dtype).bits > 32 else 1e-4
     return jnp.asarray(default if tolerance is None else tolerance, dtype)
 
@@ -186,7 +190,7 @@ def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array,
     return jnp.zeros(size, dtype).at[jnp.asarray(free)].set(1.0)
 
 
-def moved(problem: EquilibriumProblem, unknown: Unknown, step: Array) -> Unknown:
+def unknown_after(problem: EquilibriumProblem, unknown: Unknown, step: Array) -> Unknown:
     """The unknowns (x, w) after a step (δ_q, δ_u, δw)."""
     x, w = unknown
     n = tangent_size(problem.system)
@@ -194,7 +198,7 @@ def moved(problem: EquilibriumProblem, unknown: Unknown, step: Array) -> Unknown
 
 
 def jacobian(problem: EquilibriumProblem, unknown: Unknown, mask: Array) -> tuple[Array, Array]:
-    """∂R/∂(δ_q, δ_u, w), with zero columns for fixed components; and R."""
+    """The Jacobian ∂R/∂(δ_q, δ_u, w), with zero columns for fixed components; and the residual R."""
     columns = jnp.concatenate([mask, jnp.ones_like(unknown[1])])
 
     x, w = unknown
@@ -210,7 +214,7 @@ def jacobian(problem: EquilibriumProblem, unknown: Unknown, mask: Array) -> tupl
 
 @compiled
 def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, Scalar]:
-    """The ζ for which ζ^a σ_a is closest to f, and 1 + max |f|."""
+    """The rates ζ for which ζ^a σ_a is closest to f at the state x, and 1 + max |f|."""
     f = body_rates(problem.system, problem.t, *x, problem.control)
     size = 1 + jnp.max(jnp.abs(f))
     if problem.symmetry is None:
@@ -225,17 +229,19 @@ def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, 
 
 @compiled
 def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, Array]:
-    """The solution of Newton's method; one further step carries the derivatives."""
+    """The solution by Newton's method, as a `RelativeEquilibrium`, and its (ζ, p). Derivatives come from one
+    further step.
+    """
     dynamic, static = eqx.partition(problem, eqx.is_inexact_array)
     fixed = eqx.combine(jax.lax.stop_gradient(dynamic), static)
     unknown, J = jax.lax.stop_gradient(_newton(fixed, guess, mask, bound, max_steps))
     R = problem.residual(unknown)
-    unknown = moved(problem, unknown, -(pseudo_inverse(J) @ R))
+    unknown = unknown_after(problem, unknown, -(pseudo_inverse(J) @ R))
     return problem.equilibrium(unknown, jnp.max(jnp.abs(R)), bound), unknown[1]
 
 
 def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
-    """Newton's method: the unknowns and J at the end. One more step is made after |R| has fallen below the bound."""
+    """The unknowns after Newton's method and J before its last step, which is made when |R| has fallen below the bound."""
 
     def wanted(carry):
         _, _, residual, count = carry
@@ -255,18 +261,20 @@ def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
 
 
 def _best_step(problem, unknown, step) -> Unknown:
-    """The step, scaled by the factor 1, ¼, … or 4⁻⁵ that gives the smallest residual."""
+    """The unknowns after the step, scaled by that of the factors 1, ¼, …, 4⁻⁵ which gives the smallest residual."""
 
     def at(length):
-        R = problem.residual(moved(problem, unknown, length * step))
+        R = problem.residual(unknown_after(problem, unknown, length * step))
         return jnp.where(jnp.all(jnp.isfinite(R)), jnp.dot(R, R), jnp.inf)
 
     lengths = 0.25 ** jnp.arange(0.0, 6.0, dtype=step.dtype)
-    return moved(problem, unknown, lengths[jnp.argmin(jax.vmap(at)(lengths))] * step)
+    return unknown_after(problem, unknown, lengths[jnp.argmin(jax.vmap(at)(lengths))] * step)
 
 
 def _damped(J, squared):
-    """(JᵀJ + μ)⁻¹ Jᵀ, μ = 1e-6 ‖J‖² |R|²/(1 + |R|²); singular values of the size of rounding are left out."""
+    """The damped pseudo-inverse (JᵀJ + μ)⁻¹ Jᵀ with μ = 1e-6 ‖J‖² |R|²/(1 + |R|²), where `squared` is |R|²; singular values
+    of the size of rounding errors are left out.
+    """
     left, values, right = jnp.linalg.svd(J, full_matrices=False)
     largest = jnp.max(values, initial=0.0)
     damping = 1e-6 * largest * largest * squared / (1 + squared)
@@ -276,10 +284,10 @@ def _damped(J, squared):
 
 
 def pseudo_inverse(J: Array) -> Array:
-    """J⁺, without singular values of the size of rounding."""
+    """The pseudo-inverse J⁺, without singular values of the size of rounding errors."""
     return _damped(J, jnp.zeros((), J.dtype))
 
 
 def rank_threshold(values: Array) -> Scalar:
-    """The threshold below which singular values count as zero; errors of J are far larger than eps times its norm."""
+    """The threshold below which singular values count as zero. It is far above eps ‖J‖, as the errors of J are."""
     return jnp.finfo(values.dtype).eps ** 0.6 * jnp.max(values, initial=0.0)

@@ -1,4 +1,4 @@
-"""Riemannian geometry of the kinetic energy: equations of motion D v/dt = F, and divergence of neighbouring motions.
+"""Riemannian geometry of the kinetic energy: equations of motion D v/dt = F, and the distance of neighbouring motions.
 
     D v/dt = F ,    F = M⁻¹ (Q − dV)      (Müller 2023, eq. 7.1)
     D²x/dt² + R(x, v) v − ∇_x F = Φ       (eq. 7.2)
@@ -11,8 +11,8 @@ connection is Levi-Civita's, by Koszul's formula
 and R(x, y) z = ∇_x ∇_y z − ∇_y ∇_x z − ∇_[x,y] z, so that a sphere has positive curvature. On R^n these are Christoffel's
 symbols and the tensor of (7.2); on a group with an invariant metric, Arnold's formulas, without coordinates.
 
-Assumed, and checked near the given state: L = ½ v·M(q) v − V(t, q) without constraints, and for (7.2) forces
-Q(t, q). `linearise` assumes none of it.
+All this holds for L = ½ v·M(q) v − V(t, q) without constraints, and (7.2) for forces Q(t, q); both are checked near the
+given state. `linearise` needs no such assumption.
 """
 
 from collections.abc import Callable
@@ -38,14 +38,14 @@ Riemann = Float[Array, "n n n n"]
 
 
 def levi_civita(system: System, t: Time, q: Configuration) -> Christoffel:
-    """Γ[c, a, b] = Γ^c_ab of ∇_{e_a} e_b = Γ^c_ab e_c, the Levi-Civita connection of the metric M(q).
+    """The Levi-Civita connection Γ^c_ab of the metric M(q), with ∇_{e_a} e_b = Γ^c_ab e_c.
 
-    v̇^c + Γ^c_ab v^a v^b = F^c are the equations of motion (7.1).
+    With it the equations of motion (7.1) are v̇^c + Γ^c_ab v^a v^b = F^c.
 
-    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), without constraints; any forces; its frame is not used;
-    `t`, `q`.
+    **Arguments:** `system`: a system with L = ½ v·M(q) v − V(t, q), without constraints and with any forces; its frame is
+    not used. `t`: time [s]; `q`: configuration.
 
-    **Returns:** `(n, n, n)`, index order `[c, a, b]`; Γ^c_ab − Γ^c_ba = c^c_ab, zero on R^n.
+    **Returns:** Γ `(n, n, n)`, index order `[c, a, b]`; Γ^c_ab − Γ^c_ba = c^c_ab, which is zero on R^n.
 
     **Raises:** `ValueError` for another Lagrangian, with constraints or prescribed motion.
 
@@ -75,11 +75,12 @@ def _levi_civita(system, t, q):
 
 
 def riemann_curvature(system: System, t: Time, q: Configuration) -> Riemann:
-    """R[d, c, a, b] of R(e_a, e_b) e_c = R^d_cab e_d, the curvature of the metric M(q).
+    """The curvature R^d_cab of the metric M(q), with R(e_a, e_b) e_c = R^d_cab e_d:
 
         R^d_cab = e_a Γ^d_bc − e_b Γ^d_ac + Γ^d_ae Γ^e_bc − Γ^d_be Γ^e_ac − c^e_ab Γ^d_ec
 
-    **Arguments, Raises:** as for `levi_civita`. **Returns:** `(n, n, n, n)`, antisymmetric in the last two.
+    **Arguments, Raises:** as for `levi_civita`. **Returns:** `(n, n, n, n)`, index order `[d, c, a, b]`, antisymmetric in
+    the last two.
 
     Müller 2023, (7.2), whose R_cbda v^c v^d x^b is g(R(x, v) v, e_a).
     """
@@ -101,11 +102,12 @@ def _riemann(system, t, q):
 def sectional_curvature(
     system: System, t: Time, q: Configuration, x: Velocity, y: Velocity
 ) -> Scalar:
-    """g(R(x, y) y, x) / (g(x, x) g(y, y) − g(x, y)²): Gauss' curvature of the surface of geodesics spanned by x and y.
+    """The sectional curvature g(R(x, y) y, x) / (g(x, x) g(y, y) − g(x, y)²), which is Gauss' curvature of the surface of
+    the geodesics with directions in the plane of x and y.
 
-    If it is negative, free motions in that plane diverge exponentially; if positive, they meet again.
+    If it is negative, free motions in this plane diverge exponentially; if it is positive, they approach each other.
 
-    **Arguments, Raises:** as for `levi_civita`; `x`, `y` `(n,)`, independent.
+    **Arguments, Raises:** as for `levi_civita`; `x`, `y`: linearly independent velocities, `(n,)`.
     """
     t, q, (x, y), _ = prepare(q, x, y, t=t, control=None, names=("x", "y"))
     _check_metric(system, t, q)
@@ -117,10 +119,13 @@ def sectional_curvature(
 def stability_matrix(
     system: System, t: Time, q: Configuration, v: Velocity, control: Control = None
 ) -> Float[Array, "n n"]:
-    """K^a_b x^b = R(x, v) v − ∇_x F: the linearised motion is D²x/dt² = −K x + Φ, stable where K is positive.
+    """The matrix K with K x = R(x, v) v − ∇_x F, by which the linearised motion is D²x/dt² = −K x + Φ.
 
-    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), forces that depend on q and t alone; its frame is not used, and it
-    has no constraints; `t`, `q`; `v` `(n,)`; `control`.
+    If K is positive, the motion is stable in this sense.
+
+    **Arguments:** `system`: a system with L = ½ v·M(q) v − V(t, q) and forces that depend only on q and t, without
+    constraints; its frame is not used. `t`: time [s]; `q`: configuration; `v`: velocity `(n,)`; `control`: as for
+    `acceleration`.
 
     **Returns:** K `(n, n)`, self-adjoint in the metric if the force has a potential.
 
@@ -154,18 +159,18 @@ def neighbouring_motion(
     y: Velocity,
     control: Control = None,
 ) -> tuple[Velocity, Velocity]:
-    """(ẋ, ẏ) of the distance x to a neighbouring motion and its covariant rate y = D x/dt, eq. (7.2):
+    """The rates (ẋ, ẏ) of the distance x to a neighbouring motion and of its covariant rate y = D x/dt, eq. (7.2):
 
         ẋ = y − Γ(v, x) ,    ẏ = −K x − Γ(v, y) .
 
-    **Arguments:** as for `stability_matrix`; `x`, `y` `(n,)`: the neighbour is at q exp(ε x), its velocity
+    **Arguments:** as for `stability_matrix`, and `x`, `y`, `(n,)` each. The neighbour is at q exp(ε x), with the velocity
     v + ε (ẋ + ad_v x).
 
-    **Returns:** ẋ, ẏ `(n,)`, to be integrated beside the motion.
+    **Returns:** ẋ and ẏ, `(n,)` each, to be integrated together with the motion.
 
     **Raises:** as for `stability_matrix`.
 
-    Müller 2023, eq. (7.2), without the perturbing force Φ, which adds to ẏ.
+    Müller 2023, eq. (7.2), without the perturbing force Φ, which would be added to ẏ.
     """
     t, q, (v, x, y), control = prepare(q, v, x, y, t=t, control=control, names=("v", "x", "y"))
     _check_motion(system, t, q, v, control)
@@ -179,7 +184,7 @@ def _neighbouring(system, t, q, v, x, y, control):
 
 
 def contravariant_force(system: System, t: Scalar, q: Configuration, control: Control) -> Velocity:
-    """F = M⁻¹ (Q − dV) at v = 0; unchecked."""
+    """The force F = M⁻¹ (Q − dV) at v = 0; the arguments are not checked."""
     at_rest = jnp.zeros(system.space.dim, dtype=dtype_of(q))
     gradient = jax.grad(lambda q: lagrangian(system, t, q, at_rest, control))(q)
     force = covector(system, q, gradient)
@@ -188,7 +193,7 @@ def contravariant_force(system: System, t: Scalar, q: Configuration, control: Co
     return symmetric_solve(mass_matrix(system, t, q, control), force)
 
 
-_EQUATIONS = "The Riemannian form of the equations is that of L = ½ v·M(q) v − V(t, q)"
+_EQUATIONS = "The Riemannian form of the equations holds for L = ½ v·M(q) v − V(t, q)"
 _INSTEAD = "Use `jaxhamel.mechanics.linearise`, which linearises the full equations of motion."
 
 
@@ -229,6 +234,6 @@ _METRIC = ("quadratic", "homogeneous", "steady")
 def _along_frame(
     function: Callable[[Configuration], Array], space: AbstractSpace, q: Configuration
 ) -> Array:
-    """e_a f: the derivatives of f along the left-invariant frame, a last."""
+    """The derivatives e_a f of f along the left-invariant frame; the last axis is that of a."""
     zero = jnp.zeros(space.dim, dtype=dtype_of(q))
     return jax.jacfwd(lambda delta: function(space.retract(q, delta)))(zero)

@@ -31,9 +31,9 @@ class Symmetry(eqx.Module):
 
     **Arguments:**
 
-    - `action`: `action(s, q)` → Φ_s(q), s `(p,)`, with Φ_0(q) = q. For motions Φ_{ζt}(q) it has to be additive along
-      lines, Φ_{as} ∘ Φ_{bs} = Φ_{(a+b)s}, as turns, shifts and their commuting combinations are.
-    - `dim`: p.
+    - `action`: the function (s, q) → Φ_s(q), s `(p,)`, with Φ_0(q) = q. For motions Φ_{ζt}(q) it has to be additive along
+      lines, Φ_{as} ∘ Φ_{bs} = Φ_{(a+b)s}, as rotations, shifts and their commuting combinations are.
+    - `dim`: the dimension p.
 
     ```python
     def action(s, q):  # a top: turns by s_0 about the vertical, by s_1 about its own axis
@@ -52,17 +52,17 @@ class Symmetry(eqx.Module):
 def lifted(
     system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: MotionState
 ) -> MotionState:
-    """The moved state Ψ_s(q, u); unchecked."""
+    """The state Ψ_s(q, u); the arguments are not checked."""
     q, u = x
     v = velocity_of(system, t, q, u)
-    moved, along = jax.jvp(lambda q: symmetry.action(s, q), (q,), (system.space.rate(q, v),))
-    return moved, quasi_velocity_of(system, t, moved, system.space.velocity(moved, along))
+    image, along = jax.jvp(lambda q: symmetry.action(s, q), (q,), (system.space.rate(q, v),))
+    return image, quasi_velocity_of(system, t, image, system.space.velocity(image, along))
 
 
 def generator(
     system: System, symmetry: Symmetry | None, t: Scalar, zeta: Generators, x: MotionState
 ) -> Float[Array, " n+k"]:
-    """ζ^a σ_a at x, a tangent vector (δ_q, δ_u); unchecked."""
+    """The tangent vector (δ_q, δ_u) = ζ^a σ_a at x; the arguments are not checked."""
     if symmetry is None:
         return jnp.zeros(system.space.dim + system.n_independent, x[1].dtype)
 
@@ -86,7 +86,7 @@ def check_symmetry(
 
 @compiled
 def _by_time(system, t, x, control):
-    """∂f/∂t and f, each as one vector."""
+    """The rates f of the equations of motion and ∂f/∂t, each as one vector."""
     return jax.jvp(
         lambda t: _flat_array(vector_field(t, x, (system, control))), (t,), (jnp.ones_like(t),)
     )
@@ -94,7 +94,7 @@ def _by_time(system, t, x, control):
 
 @compiled
 def _field_and_image(system, symmetry, t, x, control):
-    """f at Ψ_s(x), and f at x pushed forward by Ψ_s, for a step s."""
+    """The rates f at Ψ_s(x), and f at x pushed forward by Ψ_s, for one s."""
     draw = np.random.default_rng(0).normal(size=symmetry.dim)
     s = jnp.asarray(0.4 * draw, x[1].dtype)
     q, u = x
@@ -103,8 +103,8 @@ def _field_and_image(system, symmetry, t, x, control):
     def field(x):
         return vector_field(t, x, (system, control))
 
-    moved, pushed = jax.jvp(lambda x: lifted(system, symmetry, t, s, x), (x,), (field(x),))
-    return _flat_array(field(moved)), _flat_array(pushed)
+    image, pushed = jax.jvp(lambda x: lifted(system, symmetry, t, s, x), (x,), (field(x),))
+    return _flat_array(field(image)), _flat_array(pushed)
 
 
 def _flat_array(tree):
