@@ -113,8 +113,8 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
 def of_given_class(error: BaseException, said: str | None) -> GivenClassError | None:
     """The error as a `GivenClassError` if it comes from the file of `--system`, otherwise None.
 
-    It is also None for a `ScenarioError` that shows a `ValueError` of the file, since this is the class's own message on wrong
-    values.
+    It is also None for a `ScenarioError` that shows a `ValueError` of the file, since this is the class's own message on
+    wrong values.
     """
     if said is None or isinstance(error, GivenClassError):
         return None

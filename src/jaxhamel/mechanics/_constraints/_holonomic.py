@@ -134,7 +134,9 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
 
 @compiled
 def _loops_and_rates(system, t, q):
-    """g `(h,)`; G `(h, n)`; and the rates ġ `(h, k + 1)`: G v for v along each free direction, then G v + ∂g/∂t for u = 0."""
+    """g `(h,)`; G `(h, n)`; and the rates ġ `(h, k + 1)`: G v for v along each free direction, then G v + ∂g/∂t
+    for u = 0.
+    """
     value, gradient = loop_values(system, t, q)
     inverse = InverseFrame.at(system, t, q)
     at_rest = inverse.velocity(t, q, jnp.zeros(system.space.dim, gradient.dtype))
