@@ -55,8 +55,8 @@ def test_path_has_equal_scales_and_units():
     axes = figure.axes[0]
     assert axes.get_aspect() == 1.0
     assert axes.get_xlabel() == "x / m"
-    np.testing.assert_array_equal(lines(figure)["reached"].get_xydata(), path)
-    np.testing.assert_array_equal(lines(figure)["asked"].get_xydata(), 1.01 * path)
+    np.testing.assert_array_equal(lines(figure)["path"].get_xydata(), path)
+    np.testing.assert_array_equal(lines(figure)["reference"].get_xydata(), 1.01 * path)
 
 
 def test_angles_have_one_line_for_each_mass():

@@ -53,7 +53,7 @@ class Run:
     q: np.ndarray
     u: np.ndarray
     force: float = 1.0
-    asked = None
+    reference = None
     system = SimpleNamespace(shapes=lambda: (), on_ground=False)
     obstacles = ()
 
