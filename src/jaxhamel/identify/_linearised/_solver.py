@@ -163,7 +163,9 @@ WITHOUT = {"xla_cpu_use_fusion_emitters": False}
 
 
 class BFGSSearch(AbstractSearch):
-    """Runs the steps of optimistix' BFGS method one by one; the first call of `make_iterations` only evaluates the cost at p."""
+    """Runs the steps of optimistix' BFGS method one by one; the first call of `make_iterations` only evaluates the cost at
+    p.
+    """
 
     unit = "step"
 
