@@ -68,4 +68,4 @@ def _with_designs(
 @compiled_with(QUICK)
 def _motion_of(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Any, Any]:
     """The times of the nodes [s], `(N + 1,)`, the state at the first of them, and the states at all of them."""
-    return transcription.times(w.p), transcription.begun(w, w.p), transcription.states(w)
+    return transcription.times(w.p), transcription.initial_state(w, w.p), transcription.states(w)

@@ -33,9 +33,9 @@ def constraints_times(
     return _products(duals, transcription, residuals)
 
 
-def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
+def _evaluated(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
     transcription = transcribed_like(found, problem)
-    return transcription, evaluate(transcription, begun_at(problem, transcription, w))
+    return transcription, evaluate(transcription, with_initial_state(problem, transcription, w))
 
 
 def _products(duals: Duals, transcription: Transcription, residuals: Residuals) -> Scalar:

@@ -20,7 +20,7 @@ from jaxhamel.control._interior_point._derivatives import (
     parts_of,
 )
 from jaxhamel.control._interior_point._direction import direction
-from jaxhamel.control._interior_point._line_search import moved, penalty_of
+from jaxhamel.control._interior_point._line_search import iterate_after, penalty_of
 from jaxhamel.control._mesh._moving_nodes import transcribed_like
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -61,7 +61,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     check_has_optimum(result)
     found, w, duals = _constant(result.optimum)
     transcription = transcribed_like(found, problem)
-    w = begun_at(problem, transcription, w)
+    w = with_initial_state(problem, transcription, w)
     parts = _with_constant_matrix(transcription, w, duals)
     _, residuals = evaluate(transcription, w)
     zero = jnp.zeros_like(w.X, shape=())

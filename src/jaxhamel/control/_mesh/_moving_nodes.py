@@ -14,7 +14,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
-from jaxhamel.control._interior_point._interior_point import advance
+from jaxhamel.control._interior_point._interior_point import more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -86,7 +86,7 @@ class MovingNodes:
         """
         assert self.problem is not None
         free, fixed = fixed_again(Solved(self.problem, state, parts))
-        state, parts, _, _ = advance(*fixed, tolerance, jnp.asarray(1))
+        state, parts, _, _ = more_iterations(*fixed, tolerance, jnp.asarray(1))
         before = self.give_up()
         if not bool(state.done):
             return before
