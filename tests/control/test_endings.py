@@ -91,7 +91,7 @@ def test_an_interrupt_before_the_first_step_is_one(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_stepwise, "_advance", interrupted)
+    monkeypatch.setattr(_stepwise, "_after_steps", interrupted)
     with pytest.raises(KeyboardInterrupt):
         control.solve(least_energy(), METHODS["single shooting"])
 
