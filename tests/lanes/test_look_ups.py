@@ -7,6 +7,7 @@ import pytest
 
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._divided._look_ups import divided
+from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu import _one_loop
@@ -44,6 +45,19 @@ def test_values_and_derivatives_are_those_of_vmap(axes, t):
 
     for a, b in zip(jax.tree.leaves(found(lanes)), jax.tree.leaves(found(jax.vmap)), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+def test_a_single_lane_reads_a_table_of_some_hundred_numbers_as_an_array():
+    """The program does not take the table of 600 numbers apart; its values and derivatives are those of the function."""
+    table, x, t = jnp.asarray(TABLE[:100]), jnp.asarray(X[0]), jnp.array(7.3)
+    alone = one_lane(lambda at, table: law(*at, table, None))
+    found = jax.jit(lambda t, x, table: (alone((t, x), table), jax.jacfwd(alone)((t, x), table)))
+    direct = lambda at: law(*at, table, None)
+    wanted = direct((t, x)), jax.jacfwd(direct)((t, x))
+    for a, b in zip(jax.tree.leaves(found(t, x, table)), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-13)
+    program = jax.jit(lambda t, x, table: alone((t, x), table)).lower(t, x, table).as_text()
+    assert program.count("stablehlo.slice") < 50
 
 
 def test_pullback_of_a_look_up():

@@ -24,7 +24,7 @@ from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
-from jaxhamel._lanes._divided._look_ups import divided
+from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
@@ -147,7 +147,8 @@ def traced(function: Callable, batched: list[bool], values: list):
 def run_traced(
     closed: ClosedJaxpr, batched: list[bool], values: list, size: int, quiet: bool
 ) -> list:
-    parts = None if is_described() else divided(closed, batched)
+    largest = LARGE_TABLE_OF_ONE if size == 1 else LARGE_TABLE
+    parts = None if is_described() else divided(closed, batched, largest)
     if parts is not None:
         found = parts.looked_up(values, batched, size)
         values = [values[i] for i in parts.kept] + found

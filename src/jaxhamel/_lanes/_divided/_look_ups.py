@@ -18,6 +18,9 @@ from jaxhamel._lanes._divided._jaxprs import ancestors, inlined, part_of, read_b
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
 LARGE_TABLE = 1024
+# The same for a single lane. Written out, a table of 600 numbers takes a ball with a spline 7.5 ms instead of 2.3 ms to run,
+# and 10.8 s instead of 2.0 s to compile (docs/performance.md#one-lane).
+LARGE_TABLE_OF_ONE = 200
 # If positions depend on the lane, look-ups are taken out only if they and their positions take at most this many equations.
 MOST_OF_LANES = 120
 
@@ -52,29 +55,27 @@ class Divided(NamedTuple):
         return list(jax.vmap(run, axes, axis_size=size)(*at))
 
 
-def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
+def divided(closed: ClosedJaxpr, batched: list[bool], largest: int = LARGE_TABLE) -> Divided | None:
     """Divides a function in two; returns None if it reads no table, or if positions of its look-ups take too many equations.
 
-    **Arguments:** `batched`: whether each input varies from lane to lane.
+    **Arguments:** `batched`: whether each input varies from lane to lane; `largest`: arrays with more numbers are tables.
     """
     jaxpr = closed.jaxpr
     sizes = [v.aval.size for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
-    if max([*sizes, *map(np.size, closed.consts)], default=0) <= LARGE_TABLE:
+    if max([*sizes, *map(np.size, closed.consts)], default=0) <= largest:
         return None
     closed = inlined(closed)
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
-    reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies))
+    reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies, largest))
     if not reads:
         return None
     return _in_two(closed, varies, reads)
 
 
-def _tables(jaxpr, varies: set[Any]) -> set[Any]:
+def _tables(jaxpr, varies: set[Any], largest: int) -> set[Any]:
     """The variables of large arrays that all lanes share and that only look-ups read."""
     found = {
-        v
-        for v in (*jaxpr.invars, *jaxpr.constvars)
-        if v not in varies and v.aval.size > LARGE_TABLE
+        v for v in (*jaxpr.invars, *jaxpr.constvars) if v not in varies and v.aval.size > largest
     }
     found -= variables(jaxpr.outvars)
     for equation in jaxpr.eqns:
