@@ -73,7 +73,7 @@ def started_with(
     transcription: Transcription, problem: ControlProblem, curve: Any
 ) -> CollocationPoint:
     """The iterate whose states are those of the motion under `curve`."""
-    ts, states = _motion(transcription, problem, curve)
+    ts, states = motion_under(transcription, problem, curve)
     begin: Any = (problem.q0, problem.u0)
     return first_iterate(transcription, ts, states, curve, begin, problem.ts[-1])
 
@@ -88,7 +88,7 @@ def moved_by_own_control(
     return started_with(transcription, problem, curve)
 
 
-def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
+def motion_under(transcription: Transcription, problem: ControlProblem, curve: Any):
     """The times of the mesh, and the states of the motion under `curve` at these times."""
     ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
     field, space = VectorField(), problem.system.space
