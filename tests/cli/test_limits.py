@@ -254,7 +254,7 @@ def test_files_of_measurements_are_files(tmp_path, monkeypatch):
     check_data_file(tmp_path / "large.csv")
     monkeypatch.setattr(_reading, "memory", lambda: 5999.0)
     with pytest.raises(
-        ScenarioError, match="the file has 400 bytes; to read it takes 15 times that"
+        ScenarioError, match="the file has 400 bytes; to read it takes 15 times as much memory"
     ):
         check_data_file(tmp_path / "large.csv")
     (tmp_path / "fitted.toml").write_text(

@@ -149,7 +149,7 @@ def test_levenberg_marquardt_on_rosenbrock_on_an_ellipse():
     start = jnp.array([-1.2, 1.0])
     iterate = lm.first_iterate(start, jax.tree.map(jnp.zeros_like, model(start)), 1.0)
     advance = jax.jit(
-        lambda it: lm.step(
+        lambda it: lm.next_iterate(
             it, model, model.conditions, lambda x, z: x + z, jnp.array(1e3), jnp.array(1e-2)
         )
     )
@@ -183,7 +183,7 @@ def test_levenberg_marquardt_refuses_steps_that_lead_up_until_they_are_short():
     start, valley = jnp.array([3.0, 0.0]), Valley()
     iterate = lm.first_iterate(start, jax.tree.map(jnp.zeros_like, valley(start)), 1e-6)
     advance = jax.jit(
-        lambda it: lm.step(
+        lambda it: lm.next_iterate(
             it, valley, valley.conditions, lambda x, z: x + z, jnp.array(1.0), jnp.array(1e-2)
         )
     )

@@ -241,7 +241,9 @@ def test_any_solver_takes_the_reduced_equations():
 
 
 def test_a_parameter_needs_an_action():
-    with pytest.raises(TypeError, match=r"`action` is None.*how the group moves"):
+    with pytest.raises(
+        TypeError, match=r"`action` is None; it must be a callable .*the rate at which"
+    ):
         euler_poincare(top_lagrangian, SO3(), jnp.zeros(3), jnp.zeros(3))
 
 

@@ -198,7 +198,7 @@ def test_satellite_at_zero_momentum():
                 Kinematic(two_mass_ball()), 0.0, START, NONE, jnp.zeros(3)
             ),
             ValueError,
-            "leaves that motion open",
+            "no control prescribes that motion",
         ),
     ],
 )  # fmt: skip
