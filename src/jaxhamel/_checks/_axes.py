@@ -85,7 +85,7 @@ def _no_such_axis(axis, shape, name) -> ValueError:
 
 
 def _different(sizes, mapped, names) -> ValueError:
-    """The error for different batch sizes; for each size it names the first leaf that has it."""
+    """The error that batch sizes differ; its message names, for each size, the first leaf of this size."""
     first = {size: i for i, size in reversed(sizes.items())}
     said = [
         f"`{names[i]}` of shape {mapped[i][1]} has {size} along axis {mapped[i][0]}"

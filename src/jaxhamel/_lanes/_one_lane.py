@@ -24,9 +24,9 @@ LONGEST_GROWTH = 1.5
 # and run 2 to 40 times as fast. At most SHORT_SINES of these operations may come from functions that take many each, such as
 # sines: in arrays XLA vectorises these functions.
 SHORT, SHORT_SINES = 9_000, 3_000
-# The number of operations is found by writing the function out, which takes seconds if its arrays have more numbers than
-# this in all (each term of a matrix product counts as one). Such a function keeps its arrays
-# (docs/performance.md#trees-of-fifty-links).
+# The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
+# have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations
+# on arrays (docs/performance.md#trees-of-fifty-links).
 MOST_WORK = 550_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 

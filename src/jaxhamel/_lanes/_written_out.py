@@ -29,7 +29,7 @@ class Written(NamedTuple):
 
     @property
     def length(self) -> int:
-        """An estimate of how many operations a processor does in one lane."""
+        """Estimates the number of operations for one lane, those on arrays included."""
         return self.program.length() + self.apart.operations
 
     def leaves_read(self, results: Sequence[int]) -> set[int]:

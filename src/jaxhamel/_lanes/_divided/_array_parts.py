@@ -45,7 +45,7 @@ class ArrayParts(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """An estimate of how many operations a processor does in the array parts for one lane."""
+        """Estimates the number of operations of the array parts for one lane."""
         programs = (part.program.jaxpr for part in self.parts if not part.in_lanes)
         return sum(_length(equation) for program in programs for equation in program.eqns)
 

@@ -284,6 +284,7 @@ class CollocationSearch(AbstractSearch):
         return self.moving.before is not None
 
     def _takes_solution(self, solved: Solved) -> None:
+        """Continues from a solution of the problem itself, on its mesh."""
         self.transcription, self.state, self.parts = solved
         self.tight = self.transcription
 

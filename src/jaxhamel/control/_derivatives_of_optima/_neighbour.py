@@ -29,7 +29,8 @@ class NeighbouringOptimum(NamedTuple):
     """The optimum of a problem, to first order in the problem's numbers.
 
     `cost`: J; `ts`: the times of the mesh [s]; `states`: (q, u) at these times; `control`: a function of t; `p`: the end
-    time if it is free, the free coordinates of the initial state, the design parameters.
+    time if it is free, the free coordinates of the initial state, the design parameters, and
+    the times of nodes at switches, as shares of the duration, if the search has found these as unknowns.
     """
 
     cost: Scalar

@@ -162,7 +162,7 @@ class _SparseProgram:
         _into(out, of_both[self.hessian.kept])
 
     def _note(self, mode, k, cost, violation, stationarity, mu, norm, shift, dual, step, trials):
-        """Adds an iteration of IPOPT to the history; True lets IPOPT go on."""
+        """Adds an iteration to the history, as a callback of IPOPT; returns True, with which IPOPT continues."""
         self.search.note(
             cost=self.search.cost_unit * cost,
             gradient_norm=stationarity,

@@ -53,7 +53,8 @@ def transcribed_like(found: Transcription, problem: ControlProblem) -> Transcrip
 class MovingNodes:
     """The part of a search in which the times of some nodes are unknowns; it comes at most once for each mesh.
 
-    - `before`: the solution with fixed nodes, while this part lasts; `problem`: the transcription with moving nodes.
+    - `before`: the solution with fixed nodes, during this part of the search, otherwise None.
+    - `problem`: the transcription with moving nodes.
     - `found`: the solution with moving nodes, on the mesh that was found; None without one.
     """
 

@@ -1,4 +1,4 @@
-"""Mesh refinement of collocation.
+"""Mesh refinement of collocation, and meshes with nodes at the switches of limited controls.
 
 Estimates the error between the nodes, chooses a mesh on which it is equal in all intervals, and transfers the solution to
 this mesh. The first refinement only moves the nodes, which needs no compilation; later ones also multiply the number of

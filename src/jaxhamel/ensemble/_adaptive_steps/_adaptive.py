@@ -75,9 +75,10 @@ class Programs(NamedTuple):
 
     @classmethod
     def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable, arrays: bool) -> "Programs":
-        """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars.
+        """Builds the programs of a motion and an embedded Runge–Kutta pair.
 
-        `arrays`: whether the rate has operations on large shared arrays; a step is then computed stage by stage.
+        `rebuilt`: assembles the shared inputs from scalars. `arrays`: whether the rate has operations on large shared
+        arrays; a step is then computed stage by stage.
         """
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
 
