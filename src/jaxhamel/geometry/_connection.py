@@ -5,7 +5,7 @@
     the same, right:                  u^α = ξ̂^α + A^α_I(r) ṙ^I ,  ξ̂ = ġg⁻¹ = Ad_g ξ
 
 With u^I = ṙ^I these are the frame [[1, A], [0, 1]], whose Hamel coefficients γ^α_IJ are the
-curvature of the connection (see `_curvature`), and motion with u^α = 0 is its horizontal lift,
+curvature of the connection (see `curvature`), and motion with u^α = 0 is its horizontal lift,
 ξ = −A(r) ṙ (see `_phase`).
 
 Müller's A has the sign of u = ξ + A ṙ: books that write ξ = A ṙ have −A.

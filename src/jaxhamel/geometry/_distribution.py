@@ -38,10 +38,10 @@ Fields = Callable[[Configuration], Float[Array, "n f"]]
 class Distribution(NamedTuple):
     """The distribution of allowed velocities at a configuration; `print` describes it in words.
 
-    - `dimension`: n, that of the space; `constraints`: their number m.
+    - `dimension`: n, the dimension of the space; `constraints`: m, the number of constraints.
     - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, up to the last level computed; it ends earlier where a rank is n.
-    - `nearby`: the largest ranks at two neighbouring configurations, which are generic if q is
-      not.
+    - `nearby`: the ranks at two neighbouring configurations, the larger ones if they differ; a neighbour is
+      regular even if q is not.
     - `curvature`: the largest |γ^α_IJ| of `frobenius` at q, for orthonormal rows and directions.
     - `tolerance`: singular values below it count as zero.
 
@@ -175,20 +175,21 @@ def distribution(
     **Arguments:**
 
     - `constraints`, `q`, `space`: as for `frobenius`.
-    - `depth`: the largest number of fields in a bracket; a smaller number is used if it decides. The
-      default m + 1 decides where the distribution is regular, since each level but the last adds a
-      direction, but it is limited to brackets that take seconds (7, less in high dimensions); where q
-      is special (`regular` is false) more may be needed. Each level doubles the time.
-    - `tolerance`: singular values below it are zero; default √eps of q's precision. They are
-      those of all brackets side by side, each at most of length 1, the basis of D orthonormal.
-      So 1e-8 means directions that turn by less than 1e-8 rad as q moves by one unit: choose
-      units in which the system has a size of about one, or pass a tolerance to match.
+    - `depth`: the largest number of fields in a bracket; the computation stops at a smaller number as soon
+      as the class is decided. The default is m + 1, limited to the depth that takes some seconds (7, less in
+      high dimensions). Depth m + 1 decides wherever the distribution is regular, since each level but the
+      last adds a direction; where `regular` is false more may be needed. Each level doubles the time.
+    - `tolerance`: singular values below it count as zero; default √eps of q's precision. They are the
+      singular values of the matrix whose columns are all brackets, each scaled to a length of at most 1, for
+      an orthonormal basis of D. A tolerance of 1e-8 thus ignores directions that turn by less than 1e-8 rad
+      as q moves by one unit: choose units in which the system has a size of about one, or pass a tolerance
+      that fits the units.
 
     **Returns:** a `Distribution`.
 
     **Raises:** as `frobenius`.
 
-    Müller 2021, remarks 4 to 6. Not for use under jit: ranks are integers of numbers known here.
+    Müller 2021, remarks 4 to 6. The function cannot be used under jit, because ranks depend on values.
     """
     space = space_of(q, space)
     rows, _ = _rows_and_kernel(constraints, q, space)

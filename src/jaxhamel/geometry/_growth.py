@@ -1,4 +1,4 @@
-"""The growth of the distribution that is spanned by brackets of the allowed fields, at a configuration.
+"""The ranks at a configuration of the distributions that the allowed fields and their brackets span.
 
     D¹ = span X_i ,      D^{d+1} = D^d + span [X_i, D^d]
 
@@ -28,7 +28,7 @@ def growths(
     space: AbstractSpace,
     tolerance: float,
 ) -> Iterator[list[Growth]]:
-    """Yields the ranks at several configurations: first that of D¹, then those of D¹ and D², and so on.
+    """Yields the ranks at several configurations: first the rank of D¹, then those of D¹ and D², and so on.
 
     **Arguments:** `kernels`: an orthonormal basis of the allowed velocities at each point, `(k, n)`.
     """
@@ -46,7 +46,7 @@ def growths(
 
 
 def affordable_depth(n: int, depth: int) -> int:
-    """The largest depth, up to the given one, whose series are computed within seconds; at least 2."""
+    """The largest depth up to the given one, or 2, for which the series are computed within seconds."""
     affordable = (
         d for d in range(depth, 2, -1) if d <= _ORDER + 1 and comb(2 * n + d - 1, d - 1) < _PAIRS
     )

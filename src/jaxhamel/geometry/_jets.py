@@ -112,7 +112,7 @@ def coefficients(
 
 
 def _derivative_along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
-    """The derivative by φ of a function of (φ, q, directions), along the i-th of the directions."""
+    """The derivative by φ of a function of (φ, q, directions), along `directions[i]`."""
 
     def derivative(phi, q, directions):
         def at_phi(phi):

@@ -104,7 +104,7 @@ def group_motion(
 def _increment(
     velocity: Callable[..., Any], g: Configuration, ends, space: AbstractSpace, right: bool
 ):
-    """η with g exp(η) (`right`: exp(η) g) at the second of the ends: one step of order 4 of η̇ = dexp⁻¹(∓η) ξ."""
+    """η such that the step from g ends at g exp(η) (`right`: exp(η) g), by one step of order 4 of η̇ = dexp⁻¹(∓η) ξ."""
     t, h = ends[0], ends[1] - ends[0]
     zero = jnp.zeros(space.dim, t.dtype)
     nodes = jnp.asarray([0.0, 0.5, 0.5, 1.0], t.dtype)

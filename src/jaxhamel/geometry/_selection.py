@@ -38,7 +38,7 @@ def selection_matrix(space: AbstractSpace, dtype: Any = None) -> Float[Array, "6
 
     **Raises:** `TypeError` for a space that is none of these.
 
-    From 2012, eq. (58), (62), (77), (88); there the columns stand in the order (v, ω), too.
+    From 2012, eq. (58), (62), (77), (88), where also the columns, one for each component of v, have the order (v, ω).
     """
     if type(space) in _COMPONENTS:
         return jnp.eye(6, dtype=dtype)[:, jnp.array(_COMPONENTS[type(space)])]

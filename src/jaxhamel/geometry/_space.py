@@ -52,8 +52,8 @@ def checked(method: Callable[P, T]) -> Callable[P, T]:
 class AbstractSpace(eqx.Module):
     """A configuration space Q that is a Lie group, with the operations that mechanics needs.
 
-    Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to
-    construct: `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
+    A space is a pytree whose only leaves are parameters such as a pitch; without such arrays it is hashable. It takes
+    almost no time to construct, so that `space = Product(SO3(), Euclidean(2))` can be a class attribute.
 
     Every operation checks the shapes of its arguments, also those of a subclass.
     """
@@ -132,13 +132,13 @@ class AbstractSpace(eqx.Module):
 
     @property
     def independent(self) -> bool:
-        """Whether a configuration is stored in as many numbers as the space has dimensions, so that any numbers are one."""
+        """Whether a configuration is stored in `dim` numbers: then any `dim` numbers are a configuration."""
         return sum(part.size for part in jax.tree.leaves(self.stored)) == self.dim
 
     @property
     def projects(self) -> bool:
-        """Whether `normalise` projects numbers near a configuration onto the group; a solver may then add increments to the
-        stored numbers.
+        """Whether `normalise` projects numbers near a configuration onto the group: a solver may then add increments to the
+        stored numbers and normalise the sum.
         """
         return self.independent
 

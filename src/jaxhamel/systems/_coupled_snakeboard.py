@@ -1,4 +1,4 @@
-"""The snakeboard with coupled trucks, φ_b = −φ_f: the one of the literature on gaits."""
+"""The snakeboard with coupled trucks, φ_b = −φ_f, which is the model of the literature on gaits."""
 
 from typing import Any, ClassVar
 
@@ -25,8 +25,8 @@ class CoupledSnakeboard(System):
         L_c = ½ M σ² − (J_r/ℓ) sin φ ψ̇ σ + ½ J_r ψ̇² + J_w φ̇² ,   M(φ) = m cos² φ + (I/ℓ²) sin² φ
 
     on SE(2) × R², I = J + J_r + 2 J_w. Its two constraints, v_y = 0 and ℓω cos φ + v_x sin φ = 0, are
-    those of `Snakeboard` on φ_b = −φ_f, regular for every φ: at φ = ±π/2, where both wheels say
-    v_x = 0, the limit is taken (the board then turns on the spot).
+    those of `Snakeboard` on φ_b = −φ_f, regular for every φ: at φ = ±π/2, where both wheels
+    require v_x = 0, the limit is taken (the board then turns on the spot).
 
     With the nonholonomic momentum p = ∂L_c/∂σ along the constraints' one direction, the motion in
     SE(2) that a shape r(t) gives is

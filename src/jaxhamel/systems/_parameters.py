@@ -1,4 +1,4 @@
-"""Conversions of the parameters of systems."""
+"""Declarations of the parameters of systems, and the inertia as a matrix."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

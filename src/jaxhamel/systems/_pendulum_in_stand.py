@@ -24,16 +24,16 @@ class PendulumInStand(SoftRollingPendulum):
     **Arguments:** those of `SoftRollingPendulum`: `radius` [m], `shell_mass` [kg], `shell_inertia` [kg m²],
     `centre_mass`, `centre_inertia`, `centre_com`, `pendulum_mass`, `pendulum_inertia`, `pendulum_com`,
     `joint_coulomb` [N m], `joint_viscous`, `contact_stiffness`, `rest_angle`, `rolling_coulomb`,
-    `rolling_viscous`, `slip_rate`, `gravity`; only those of pendulum and joint, and the last two, count.
+    `rolling_viscous`, `slip_rate`, `gravity`. Only those of pendulum and joint, `slip_rate` and `gravity` have an effect.
 
     Configuration `q (3,) = (φ, θ, κ)`, φ the tilt of the stand. `u (1,) = θ̇`.
 
     **Invariants:** φ and κ. Without friction also the energy.
 
-    **Known solution:** without friction sin θ/2 = k sn(K − ω t); without dry friction small swings have
-    ω² = m_p g |c| / (I_p + m_p |c|²) − δ²,
-    δ = c_j / (2 (I_p + m_p |c|²)); with Coulomb friction alone each half swing shrinks by
-    2 F_j / (m_p g |c|), until friction holds the pendulum.
+    **Known solution:** with ϑ the angle from hanging, without friction sin(ϑ/2) = k sn(K − ω_0 t, k) for a
+    swing from rest at ϑ_0, k = sin(ϑ_0/2), ω_0² = m_p g |c| / (I_p + m_p |c|²). With viscous friction small
+    swings have ω² = ω_0² − δ², δ = c_j / (2 (I_p + m_p |c|²)). With Coulomb friction alone each half swing
+    is smaller by 2 F_j / (m_p g |c|) than the one before, until friction holds the pendulum.
 
     **Raises:** ValueError for parameters that are not physical.
 

@@ -63,8 +63,8 @@ class CircularRails(_PlaneRails):
     **Raises:** ValueError where shapes disagree, a radius is not positive, a vector is not a unit
     vector or `zero` is not perpendicular to `normal`.
 
-    Source: the control rails of Putkaradze and Rogers 2018; `zero` and `normal` name the basis that
-    the plane and θ = 0 leave free there.
+    Source: the control rails of Putkaradze and Rogers 2018, who leave the direction of θ = 0 and the sense
+    of θ open; `zero` and `normal` state them.
     """
 
     radius: Float[Array, " n"]

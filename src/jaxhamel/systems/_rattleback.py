@@ -30,7 +30,7 @@ from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Rattleback(System):
-    r"""A smooth convex body, an ellipsoid unless said otherwise, that rolls without slipping on the plane.
+    r"""A smooth convex body, by default an ellipsoid, that rolls without slipping on the plane.
 
         L = ½ Ω·I Ω + ½ m |ẋ|² − m g x_3 on SO(3) × R³ ,    ẋ = −ω × Λ s ,  ω = Λ Ω ,    u = Ω
 
@@ -43,8 +43,8 @@ class Rattleback(System):
         h(n) [m] of the outward unit normal n `(3,)`, body frame, a callable pytree, smooth and of a
         surface that is curved everywhere.
     - `mass`: m [kg].
-    - `inertia`: I about the centre of mass [kg m²], `(3,)` principal moments or `(3, 3)`. A body
-        rattles whose I has a product of inertia between the axes along which its surface is curved.
+    - `inertia`: I about the centre of mass [kg m²], `(3,)` principal moments or `(3, 3)`. The
+        body rattles if I has a product of inertia between the two horizontal axes of its surface.
     - `com`: χ, the centre of mass from the centre of the surface, body frame [m], `(3,)`.
     - `damping`: σ [N m s] of a torque −σ Ω; None for no damping.
     - `gravity`: g [m/s²], along −z.
@@ -57,8 +57,9 @@ class Rattleback(System):
 
     **Known solution:** a spin about the vertical on a principal axis of the surface through the centre
     of mass is steady. With a product of inertia it is stable for one sense of the spin and unstable
-    for the other, that is, the body reverses: Kane and Levinson's, spun at −5 rad/s, after 2.353 s. A
-    sphere is the rolling ball without masses, h = r √(n_1² + n_2²) the thin disk.
+    for the other, in which the body reverses: Kane and Levinson's body, spun at −5 rad/s, reverses after
+    2.353 s. With a spherical surface the body is the rolling ball without masses, with
+    h = r √(n_1² + n_2²) the thin disk.
 
     **Raises:** ValueError for parameters that are not physical.
 

@@ -26,7 +26,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         ż = ω × r e₃ ,  ω = Λ Ω                                                (two constraint one-forms)
 
     i = 0 is the shell, z the geometric centre. The masses of `RollingBall` have a prescribed motion θ(t), whereas a
-    pendulum is driven by a torque: `drive_torques` gives the τ for which both move alike.
+    pendulum is driven by a torque. `drive_torques` gives the torques that produce a given motion θ(t).
 
     **Arguments:**
 
@@ -52,7 +52,7 @@ class RollingPendulumBall(AbstractDrivenBall):
 
     **Raises:** `ValueError` for parameters that are not physical, and for a pendulum without inertia about its axis.
 
-    Source: Putkaradze and Rogers 2018, eq. (B.8), with the pendula's own equations beside it.
+    Source: Putkaradze and Rogers 2018, eq. (B.8), and in addition the equations of motion of the pendula.
     """
 
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)

@@ -43,8 +43,9 @@ class RollingRotorBall(AbstractDrivenBall):
     m r² (Ω − Γ Γ·Ω)], the angular momentum about the point of contact, in space. Energy where no torque acts (with
     constant torques E − τ·ψ), and then also every rotor's own momentum j_i (a_i·Ω + ψ̇_i).
 
-    **Known solution:** a homogeneous ball from rest, one rotor about a horizontal axis a: the rotor's momentum comes out
-    of the ball's, (I + m r²) Ω = −j (ψ̇ + Ω), so it rolls by r j/(I + m r²) for each radian that the rotor turns in space.
+    **Known solution:** a homogeneous ball that starts from rest with one rotor about a horizontal axis a keeps
+    (I + m r²) Ω + j ψ̇ = 0 along a, so that it rolls back by r j/(I + m r²) for each radian that the rotor turns relative
+    to it.
 
     **Raises:** `ValueError` for parameters that are not physical, and for rotors with more inertia than the whole.
 

@@ -58,8 +58,8 @@ class Satellite(AbstractSatellite):
 
     **Raises:** ValueError for parameters that are not physical.
 
-    Source: Müller 2023, section 5(f)(ii). His (5.26)–(5.27) spin the wheels about axes through the frame's
-    origin, with Θ^i about it: right where a_i × d_i = 0 only, see docs/ERRATA.md.
+    Source: Müller 2023, section 5(f)(ii). His (5.26)–(5.27) take the wheels' axes through the frame's origin
+    and Θ^i about it, which is correct only for a_i × d_i = 0, see docs/ERRATA.md.
     """
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)
@@ -218,8 +218,8 @@ class SatelliteMixed(AbstractSatellite):
 
     **Raises:** ValueError for parameters that are not physical.
 
-    Source: Müller 2023, section 5(f)(i), eq. (5.18)–(5.21) with the dots that are missing there, J_i the wheel's
-    own inertia and not that about the total centre of mass.
+    Source: Müller 2023, section 5(f)(i), eq. (5.18)–(5.21), with the time derivatives whose dots are missing in
+    print, and with J_i about the wheel's own centre instead of the centre of mass of the satellite.
     """
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)

@@ -47,7 +47,7 @@ class Snakeboard(System):
     The multipliers are the side forces of the ground on back and front wheels [N].
 
     **Invariants** without torque: the board's energy ½ (m + (J/ℓ² − m) e_1²) σ², and the angular
-    velocities of rotor and trucks in space. (Energy is the sum of their parts.)
+    velocities of rotor and trucks in space. (The total energy is the sum of this one and of theirs.)
 
     **Known solution:** with trucks that point in perpendicular directions fixed in space and no
     torque the board is an ellipsograph: its centre runs round a circle of radius ℓ at constant rate

@@ -36,9 +36,9 @@ class SoftRollingPendulum(System):
     **Arguments:**
 
     - `radius`: R [m]. `shell_mass`: m_s [kg], its centre of mass in the centre; `shell_inertia`: I_s [kg m²].
-    - `centre_mass`, `centre_inertia`, `centre_com`: m_c, I_c about its own centre of mass, and where
-        that is `(2,)` (lateral, vertical) [m]; this body turns with the shell.
-    - `pendulum_mass`, `pendulum_inertia`, `pendulum_com`: m_p, I_p, `(2,)`, of the body that the joint turns.
+    - `centre_mass`, `centre_inertia`, `centre_com`: m_c [kg], I_c [kg m²] about the centre of mass of a
+        body that turns with the shell, and the position (lateral, vertical) `(2,)` [m] of this centre.
+    - `pendulum_mass`, `pendulum_inertia`, `pendulum_com`: the same of the pendulum at θ = φ = 0, m_p, I_p, `(2,)`.
     - `joint_coulomb`: F_j [N m]; `joint_viscous`: c_j [N m s/rad].
     - `contact_stiffness`: k [N m/rad]; `rest_angle`: φ_0 [rad], at which it exerts no torque
         (a slope α of the ground moves it by m g R sin α / k).
@@ -56,9 +56,9 @@ class SoftRollingPendulum(System):
 
     **Raises:** ValueError for parameters that are not physical.
 
-    Source: Pravecek et al. 2025, eq. (8), for the rigid ball (`closed_form`, with a second contact
-    term); friction that is Coulomb's but smooth at rest: Canudas de Wit et al. 1995 compare such
-    laws, whose own one keeps a bristle's deflection as a state instead.
+    Source: Pravecek et al. 2025, eq. (8), for the rigid ball, to which `closed_form` adds the soft contact;
+    Canudas de Wit et al. 1995 for friction laws that smooth Coulomb's at rest, which they compare with a
+    law of their own that has the deflection of bristles as a state.
     """
 
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.3)

@@ -46,8 +46,8 @@ class SpaceRobot(System):
     torques; energy, without.
 
     **Known solution:** at zero momentum the total centre of mass rests. With the mount on the first
-    axis and two joints, the curvature of the base's turn is odd in r (mirror image): round any loop
-    that the half turn r → −r leaves in itself, a circle about r = 0 say, the phase is zero.
+    axis and two joints, the curvature of the base's turn is an odd function of r (mirror image), so that
+    a loop which r → −r maps to itself, such as a circle about r = 0, turns the base by zero.
 
     **Raises:** ValueError for parameters that are not physical.
 

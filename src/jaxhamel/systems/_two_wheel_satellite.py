@@ -1,4 +1,4 @@
-"""A satellite with two reaction wheels, seen from its centre of mass."""
+"""The rotation of a satellite with two reaction wheels about its centre of mass."""
 
 from typing import ClassVar
 
@@ -36,8 +36,7 @@ class TwoWheelSatellite(AbstractZeroMomentum):
 
     **Invariants** without torque: the energy; φ̇.
 
-    **Known solution:** without torque φ̇ stays as it is, and the satellite turns steadily about the axis Θ⁻¹ (φ̇_1, φ̇_2,
-    0).
+    **Known solution:** without torque φ̇ is constant, and the satellite turns steadily about the axis Θ⁻¹ (φ̇_1, φ̇_2, 0).
 
     **Raises:** `ValueError` for parameters that are not physical.
 

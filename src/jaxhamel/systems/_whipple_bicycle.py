@@ -41,7 +41,7 @@ from jaxhamel.systems._parameters import INERTIA, parameter
 
 
 class WhippleBicycle(System):
-    r"""A bicycle without hands: rear frame B with the rider, front frame H, wheels R and F as thin as blades.
+    r"""A bicycle ridden hands off: rear frame B with the rider fixed to it, front frame H, thin wheels R and F.
 
         L = Σ ½ m |ẋ_i|² + ½ ω_i·I_i ω_i − m_i g x_i,3 on SO(3) × R³ × R³ ,    i = R, B, H, F
         ẋ_R + ω_R × r_R d_R = 0 ,    ẋ_F + ω_F × r_F d_F = 0 ,    d = −(e_3 − a a_3)/|e_3 − a a_3| ,  a the axle
@@ -73,14 +73,15 @@ class WhippleBicycle(System):
 
     **Invariants:** the heights of the two contact points, zero on the ground; energy, where no torque acts.
 
-    **Known solution:** straight on at any constant speed. The `benchmark` bicycle, with M q̈ + v C_1 q̇ +
-    (g K_0 + v² K_2) q = 0 about it, q = (φ, δ), steers itself upright from 4.292 to 6.024 m/s.
+    **Known solution:** straight on at any constant speed v, about which lean and steer q = (φ, δ) obey
+    M q̈ + v C_1 q̇ + (g K_0 + v² K_2) q = 0. The `benchmark` bicycle steers itself upright from 4.292 to
+    6.024 m/s.
 
     **Raises:** ValueError for parameters that are not physical.
 
-    Source: Whipple 1899; Meijaard, Papadopoulos, Ruina and Schwab 2007, whose y points to the right, z
-    down: products of inertia with one of x or z and the signs of wheel rates differ, φ and δ do not. Basu-Mandal,
-    Chatterjee and Papadopoulos 2007 for large angles.
+    Source: Whipple 1899; Meijaard, Papadopoulos, Ruina and Schwab 2007, whose y points to the right and z
+    down: their product of inertia I_xz and their wheel rates have the opposite sign here, φ and δ the same.
+    Basu-Mandal, Chatterjee and Papadopoulos 2007 for large angles.
     """
 
     wheel_base: Array = parameter(
