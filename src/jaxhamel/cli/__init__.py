@@ -12,18 +12,10 @@ def main() -> None:
     """Entry point of the command `jaxhamel`."""
     _open_streams()
     guard.begin()
-    import io
     import time
-    import warnings
 
     started = time.monotonic()
-    # NumPy warns of overflow and NaN; the files show these numbers anyway. Matplotlib warns of labels that do not fit.
-    warnings.filterwarnings("ignore", category=RuntimeWarning)
-    warnings.filterwarnings("ignore", module="matplotlib")
-    # Characters that the terminal cannot encode are printed as escapes; without this, Python would raise an error.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _drop_warnings_and_escape_characters()
     try:
         from jaxhamel.cli._app import run
 
@@ -53,6 +45,19 @@ def _open_streams() -> None:
                 os.close(opened)
             mode = "w" if number else "r"
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def _drop_warnings_and_escape_characters() -> None:
+    """Drops warnings that tell the user nothing, and prints characters that the terminal cannot encode as escapes."""
+    import io
+    import warnings
+
+    # NumPy warns of overflow and NaN; the files show these numbers anyway. Matplotlib warns of labels that do not fit.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
+    warnings.filterwarnings("ignore", module="matplotlib")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _without_output() -> None:

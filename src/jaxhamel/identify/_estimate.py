@@ -178,38 +178,47 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
     tau = correlation_time(residual_series(problem.groups, parts))
-    used = widened(parts, tau) if search.correlated else parts
-    F = np.asarray(information(model, problem.groups, used, x))
-    values, jacobian, sizes = (np.asarray(a) for a in quantities(model, x.z))
     plain, there = search.residuals(parts)
     factor = 1.0 if isinstance(model.loss, Squares) else _efficiency(model.loss, plain, there)
-    frozen = [f for p in problem.parameters for f in p.is_frozen()]
-    names = [name for p in problem.parameters for name in p.names()]
-    covariance, flat, loose = flat_directions(F, jacobian, values, sizes, names)
-    spread = jacobian @ (covariance * factor) @ jacobian.T
+    used = widened(parts, tau) if search.correlated else parts
     rms, counts = _rms_and_counts(problem, search.noise, plain, there)
     return Estimate(
         problem=problem,
         system=model.system_at(x.z),
         x=x,
-        names=names,
-        values=values,
-        errors=_standard_errors(spread, frozen, loose),
         units=[unit for p in problem.parameters for unit in p.units()],
-        frozen=frozen,
-        correlation=_correlation(spread),
-        information=F / factor,
-        covariance=covariance * factor,
-        flat=flat,
-        bounds=_at_bounds(problem, values),
         rms=rms,
         counts=counts,
         cost=cost,
         gap=gap,
         correlation_time=tau,
         correlated=search.correlated,
+        **_uncertainty(problem, x, used, factor),
         **_course_of(search, ending),
     )
+
+
+def _uncertainty(problem: Problem, x: Unknowns, parts: Any, factor: float) -> dict[str, Any]:
+    """The values of the parameters and the fields of `Estimate` on their uncertainty, whose covariance is `factor` times
+    the inverse of the Fisher information.
+    """
+    F = np.asarray(information(problem.model, problem.groups, parts, x))
+    values, jacobian, sizes = (np.asarray(a) for a in quantities(problem.model, x.z))
+    frozen = [f for p in problem.parameters for f in p.is_frozen()]
+    names = [name for p in problem.parameters for name in p.names()]
+    covariance, flat, loose = flat_directions(F, jacobian, values, sizes, names)
+    spread = jacobian @ (covariance * factor) @ jacobian.T
+    return {
+        "names": names,
+        "values": values,
+        "errors": _standard_errors(spread, frozen, loose),
+        "frozen": frozen,
+        "correlation": _correlation(spread),
+        "information": F / factor,
+        "covariance": covariance * factor,
+        "flat": flat,
+        "bounds": _at_bounds(problem, values),
+    }
 
 
 def _course_of(search: Any, ending: Verdict) -> dict[str, Any]:

@@ -1,13 +1,19 @@
-"""Positions, velocities and quasi-velocities of the parts of a Whipple bicycle, as functions of its parameters."""
+"""Positions, velocities and quasi-velocities of the parts of a Whipple bicycle, as functions of its parameters; the pitch
+for which both wheels touch the ground.
+"""
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar, Vector3, Velocity
 from jaxhamel.geometry import cross, hat, quaternion_matrix
+from jaxhamel.geometry import quaternion_multiply as multiply
 from jaxhamel.systems._parameters import inertia_matrix
+
+_NEWTON_STEPS = 10  # for the pitch; five reach rounding for a lean and a steer of 1 rad
 
 
 class Geometry(NamedTuple):
@@ -172,3 +178,47 @@ def inverse_frame(bicycle: Any, q: Configuration) -> Float[Array, "9 9"]:
     omega = outer(at.heading, eye[6]) + outer(at.up, yaw) + outer(axle, pitch)
     hub = eye[:3] + rotation @ (hat(at.rear) @ omega - outer(rolling, eye[8]))
     return jnp.concatenate([omega, hub, eye[7:], front[None]])
+
+
+def pitch(bicycle: Any, lean: Scalar, steer: Scalar) -> Scalar:
+    """θ of the rear frame about its axle [rad], positive nose down, for which both wheels touch the ground."""
+
+    def front_height(pitch):
+        at = geometry_of(bicycle, up_at(lean, pitch), steer)
+        return jnp.dot(at.up, at.reach - at.rear)
+
+    def newton(height, pitch):
+        def step(_, pitch):
+            value, slope = jax.jvp(height, (pitch,), (jnp.ones_like(pitch),))
+            return pitch - value / slope
+
+        return jax.lax.fori_loop(0, _NEWTON_STEPS, step, pitch)
+
+    def divide(slope, right):
+        return right / slope(jnp.ones_like(right))
+
+    return jax.lax.custom_root(front_height, jnp.zeros_like(lean), newton, divide)
+
+
+def configuration_on_ground(
+    bicycle: Any,
+    lean: Scalar,
+    steer: Scalar,
+    heading: Scalar,
+    contact: Float[Array, " 2"],
+    wheels: Float[Array, " 2"],
+) -> Configuration:
+    """The configuration in which both wheels touch the ground; all arguments of one dtype."""
+    leaned = multiply(_turn_about(2, heading), _turn_about(0, lean))
+    q = multiply(leaned, _turn_about(1, pitch(bicycle, lean, steer)))
+    rotation = quaternion_matrix(q)
+    hub = -rotation @ geometry_of(bicycle, rotation[2], steer).rear
+    ground = jnp.concatenate([contact, jnp.zeros(1, contact.dtype)])
+    return q, ground + hub, jnp.concatenate([steer[None], wheels])
+
+
+def _turn_about(axis: int, angle: Scalar) -> Float[Array, " 4"]:
+    """The quaternion of a turn about a coordinate axis."""
+    half = 0.5 * angle
+    vector = jnp.sin(half) * jnp.eye(3, dtype=half.dtype)[axis]
+    return jnp.concatenate([jnp.cos(half)[None], vector])

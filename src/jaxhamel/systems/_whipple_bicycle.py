@@ -22,6 +22,7 @@ from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, Sta
 from jaxhamel.mechanics._description._drawing import Shape, about_y, segment, wheel
 from jaxhamel.systems._bicycle_geometry import (
     centres,
+    configuration_on_ground,
     foot,
     frame,
     front_hub,
@@ -29,12 +30,12 @@ from jaxhamel.systems._bicycle_geometry import (
     inertias,
     inverse_frame,
     masses,
+    pitch,
     rear_hub,
     steer_axis,
     velocities,
 )
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
-from jaxhamel.systems._bicycle_on_ground import configuration_on_ground, pitch
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, parameter

@@ -1,4 +1,4 @@
-"""Tracking errors, contact forces and commands along the closed-loop motions of many robots."""
+"""Tracking errors, contact forces, commands and coordinates along the closed-loop motions of many robots."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +14,8 @@ from jaxhamel.cli._closed_loop._loop import Robots
 from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced_by_all
 from jaxhamel.control import ControlProblem, Regulator
 from jaxhamel.ensemble import lanes
-from jaxhamel.mechanics import Constant, MovingParts
+from jaxhamel.mechanics import Constant, MovingParts, System
+from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.simulate import Trajectory
 from jaxhamel.systems._rolling import friction_needed
 
@@ -63,6 +64,15 @@ class LoopMeasures(NamedTuple):
         """For each robot, whether its RMS tracking error is within the tolerance and it stays in contact with the ground."""
         held = self.rms <= tolerance
         return held if self.normal is None else held & (self.normal > 0)
+
+
+class HeldCoordinates(NamedTuple):
+    """The n coordinates of B robots at T times: with feedback (`closed`), without (`open_loop`), and as planned (`plan`)."""
+
+    names: tuple[str, ...]
+    closed: Float[np.ndarray, "B T n"]
+    open_loop: Float[np.ndarray, "B T n"]
+    plan: Float[np.ndarray, "T n"]
 
 
 class HeldMotions(NamedTuple):
@@ -166,3 +176,31 @@ def _contact(system, axes, states):
 
     of_all = lanes(force, (axes, None, 0, 0, 0))
     return jax.lax.map(lambda now: of_all(system, *now), states)
+
+
+def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names and values of the coordinates that are plotted over time.
+
+    `q` has leading axes, such as robots and times; the values have the same, followed by one axis of coordinates.
+    """
+    names, columns = [], []
+    for part, x in zip(state_of(system).q, jax.tree.leaves(q), strict=True):
+        if part.chart and part.columns:
+            names.extend(part.names(x.shape[-1]))
+            columns.append(np.asarray(x))
+    whole = np.concatenate(columns, axis=-1) if columns else np.zeros((*_leading(q), 0))
+    return tuple(names), whole
+
+
+def _leading(q: Any) -> tuple[int, ...]:
+    return jax.tree.leaves(q)[0].shape[:-1]
+
+
+def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.ndarray:
+    """The coordinates of the plan at the times `ts`, `(T, n)`."""
+    return coordinates_of(system, _planned(law, jnp.asarray(ts)))[1]
+
+
+@compiled
+def _planned(law: Regulator, ts: jax.Array) -> Any:
+    return jax.vmap(lambda t: law.plan(t)[0])(ts)

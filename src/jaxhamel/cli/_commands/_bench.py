@@ -5,6 +5,8 @@ compiles it.
 """
 
 import os
+import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -22,7 +25,7 @@ from jaxtyping import Array
 
 from jaxhamel._cores import cores
 from jaxhamel._typing import Time
-from jaxhamel.cli._results._machine import machine
+from jaxhamel.cli._results._outcome import versions
 from jaxhamel.cli._scenario._validate import brief
 from jaxhamel.cli._start import CONFIGURATION
 from jaxhamel.cli._terminal import Terminal
@@ -250,3 +253,24 @@ def _on_all_cores(program: Callable[[], Any]) -> float:
     with ThreadPoolExecutor(cores()) as pool:
         list(pool.map(several, range(cores())))
     return cores() * REPEATS * BATCH * STEPS / (time.perf_counter() - started)
+
+
+def machine() -> dict[str, str]:
+    """Processor, accelerator, system and versions, by name."""
+    known = versions()
+    return {
+        "processor": _processor(),
+        "cores": str(cores()),
+        "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": ", ".join(f"{name} {known[name]}" for name in ("jaxhamel", "jax", "python")),
+    }
+
+
+def _processor() -> str:
+    """Name of the processor: from /proc/cpuinfo on Linux, from `platform` elsewhere."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()

@@ -8,11 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._words import counted
-from jaxhamel.cli._closed_loop._held_coordinates import (
-    HeldCoordinates,
-    coordinates_of,
-    planned_coordinates,
-)
 from jaxhamel.cli._closed_loop._loop import (
     Robots,
     compile_motions,
@@ -24,11 +19,14 @@ from jaxhamel.cli._closed_loop._loop import (
     robots_of,
 )
 from jaxhamel.cli._closed_loop._loop_measured import (
+    HeldCoordinates,
     HeldMotions,
     LoopMeasures,
+    coordinates_of,
     measured,
     motions_in,
     plan_size,
+    planned_coordinates,
 )
 from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
 from jaxhamel.cli._commands._closed_loop_report import (

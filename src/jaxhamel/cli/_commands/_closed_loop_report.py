@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxhamel._words import counted
-from jaxhamel.cli._closed_loop._held_coordinates import HeldCoordinates
-from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
+from jaxhamel.cli._closed_loop._loop_measured import HeldCoordinates, LoopMeasures
 from jaxhamel.cli._commands._training import PLAN, TrainedPolicy
 from jaxhamel.cli._results._folder import TRAINING
 from jaxhamel.cli._results._outcome import Outcome

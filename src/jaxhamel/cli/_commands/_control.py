@@ -60,20 +60,15 @@ def run_control(
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
-
     so_far = _so_far(scenario, out, problem.curve, budget)
 
-    def shown(state: Any) -> None:
-        so_far.reached(state.p)
-        terminal.update(progress(state))
-
-    def at_first() -> None:
+    def compile_later_programs() -> None:
         if scenario["feedback"] is not None:
             close_at_first(scenario, problem, seed)
         _shown_at_first(problem, prepared)
 
-    with terminal.updating(), meanwhile(at_first):
-        result = solve(problem, method, progress=shown)
+    with terminal.updating(), meanwhile(compile_later_programs):
+        result = _result_of_search(problem, method, terminal, so_far)
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
     run = prepared.shown(result.trajectory, result.control)
@@ -86,6 +81,18 @@ def run_control(
     outcome = write_all(out, outcome, run, charts, companion)
     terminal.say(str(result))
     return outcome
+
+
+def _result_of_search(
+    problem: ControlProblem, method: Any, terminal: Terminal, so_far: SoFar
+) -> Result:
+    """The result of the search, which shows its progress and writes the best control found so far."""
+
+    def shown(state: Any) -> None:
+        so_far.reached(state.p)
+        terminal.update(progress(state))
+
+    return solve(problem, method, progress=shown)
 
 
 def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float) -> SoFar:

@@ -52,25 +52,25 @@ def run_identify(
         data, paths = _synthetic_runs(scenario, out, measurements, control, seed)
     else:
         paths = runs_in(scenario, data)
-    read = {path: read_run(scenario, path, measurements, control) for path in paths}
-    runs = {path: on_clock(scenario, run) for path, run in read.items()}
+    runs = {
+        path: on_clock(scenario, read_run(scenario, path, measurements, control)) for path in paths
+    }
     check_fit_step(scenario["fit"]["dt"], sum(_duration(run) for run in runs.values()), budget)
     problems = _problems(scenario, system, measurements, runs, data)
     folder(out)
     source = f"{counted(len(runs), 'run')} from {data}"
     terminal.say(f"{scenario.name}: {_size_in_words(problems, system)}, {source}; compiling …")
+    fitted = FittedSoFar(scenario, problems)
+    so_far = SoFar(
+        lambda z: write_tables(out / "fitted.toml", fitted.at(z)), _not_ended(scenario, out, budget)
+    )
+
+    def shown(state: Any) -> None:
+        so_far.reached(state.z)
+        terminal.update(str(state))
+
     with terminal.updating():
         left = search_seconds(budget, started)
-        fitted = FittedSoFar(scenario, problems)
-        so_far = SoFar(
-            lambda z: write_tables(out / "fitted.toml", fitted.at(z)),
-            _not_ended(scenario, out, budget),
-        )
-
-        def shown(state: Any) -> None:
-            so_far.reached(state.z)
-            terminal.update(str(state))
-
         estimate = _fit(scenario, system, fitted.problems, shown, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
     outcome = Outcome(

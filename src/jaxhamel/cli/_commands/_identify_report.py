@@ -65,6 +65,19 @@ def write_identification(
         f"{scenario.name}: the time was over before all figures were written; the estimate is in {out / 'fitted.toml'} and "
         f"{out / 'parameters.csv'}. Give it more time, --max-seconds or fit.max_seconds."
     )
+    charts, scene, rms = _runs_compared(fits)
+    outcome = replace(outcome, reached={**outcome.reached, "rms_of_runs": rms})
+    figures = write_figures(out, charts)
+    files = ["summary.json", "parameters.csv", "fitted.toml", *figures, "report.html"]
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    summary = outcome.summary(files)
+    write_text(out / "report.html", _report(outcome, estimate, charts, scene, summary))
+    write_summary(out / "summary.json", summary)
+    return outcome
+
+
+def _runs_compared(fits: Any) -> tuple[list[Chart], Any, dict[str, dict[str, float]]]:
+    """The charts of all runs of the fits, the first motion that can be drawn, and by run the RMS error of each column."""
     charts, scene, rms = [], None, {}
     for fit in reversed(fits):
         for index, run in enumerate(fit.problem.runs):
@@ -77,15 +90,7 @@ def write_identification(
                 if np.isfinite(error).any()
             }
         charts += _correlation_charts(fit)
-    charts = distinct(charts)
-    outcome = replace(outcome, reached={**outcome.reached, "rms_of_runs": rms})
-    figures = write_figures(out, charts)
-    files = ["summary.json", "parameters.csv", "fitted.toml", *figures, "report.html"]
-    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
-    summary = outcome.summary(files)
-    write_text(out / "report.html", _report(outcome, estimate, charts, scene, summary))
-    write_summary(out / "summary.json", summary)
-    return outcome
+    return distinct(charts), scene, rms
 
 
 def _correlation_charts(estimate: Any) -> list[Chart]:
