@@ -9,6 +9,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel._search._loop import Verdict
 from jaxhamel.control._certificate import _multipliers, _second_order
 from jaxhamel.control._certificate._endings import between_the_points, not_finite
 from jaxhamel.control._certificate._motion_error import transcription_error
@@ -128,9 +129,9 @@ def test_the_cost_along_the_motion_is_compared_with_its_quadrature():
     np.testing.assert_allclose(own.cost_unit * change, 1 / 10 - 1 / 32, rtol=1e-14)
 
 
-def limited(upper):
-    """ẏ = c from 0 to 1 below a wall."""
-    wall = control.PathLimit(lambda t, q, u, control: q, upper=upper, name="wall")
+def limited(upper, rows=1):
+    """ẏ = c from 0 to 1 below a wall; the limit as many times as there are `rows`."""
+    wall = control.PathLimit(lambda t, q, u, control: jnp.repeat(q, rows), upper=upper, name="wall")
     target = control.StateAtEnd(q=jnp.ones(1))
     problem = control.ControlProblem(
         jaxhamel.ODE(lambda t, y, c: c, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]),
@@ -156,6 +157,18 @@ def test_limits_that_hold_at_the_points_only_are_named():
     verdict = search.verdict()
     assert verdict is not None
     assert (verdict.converged, verdict.status) == (False, words)
+
+
+def test_a_search_that_ends_while_the_limits_are_elastic_has_a_certificate():
+    """The elastic problem has both bounds of two limits as four, with multipliers of their own."""
+    search = limited(1.0, rows=2)
+    search.look_at_start()
+    search._begin_elastic()
+    assert search.state.duals.low.shape[-1] == 2 * search.tight.lower.shape[-1] == 4
+    result = search.result(Verdict(False, "stopped"))
+    assert result.certificate is not None
+    assert (result.certificate.holds, result.status) == (False, "stopped")
+    np.testing.assert_allclose(result.states[0][-1], 1.0, rtol=1e-14)
 
 
 def test_numbers_beyond_rounding_leave_the_curvature_undecided(search, monkeypatch):

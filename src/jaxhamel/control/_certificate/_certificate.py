@@ -77,14 +77,12 @@ def certify(
     later = _of_cost(original, solved, float(change)) if ending.converged else []
     words = [check.words for check in first] + [curvature.words, curvature.on_multipliers]
     words += [check.words for check in later if not check.passed]
-    unit = float(transcription.cost_unit)
-    gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
-    raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
-    notes = on_small_cost(gap, cost, may_be_zero), on_tight_limits(raised, cost)
-    words += [x for x in notes if x and ending.converged]
-    known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)
+    known, notes = (
+        _effect_of_limits(original, solved, may_be_zero) if ending.converged else (False, [])
+    )
+    words += notes
     passed = all(check.passed for check in (*first, *later))
-    holds = ending.converged and curvature.kind in MINIMA and known and passed
+    holds = known and curvature.kind in MINIMA and passed
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
     stationarity, violation, transcribed = (check.value for check in first)
     return Certificate(
@@ -153,6 +151,23 @@ def _of_cost(original: Transcription, solved: Solved, change: float) -> list[Cri
     )
     most, unknown = bounds_of(state.mu.dtype).cost, "cost not determined"
     return [Criterion("", unknown, x, most, f", its change {why}", how) for x, why, how in changes]
+
+
+def _effect_of_limits(
+    original: Transcription, solved: Solved, may_be_zero: bool
+) -> tuple[bool, list[str]]:
+    """(whether the barrier of the limits leaves the cost determined, sentences on its share and on that of limits moved
+    inwards).
+
+    Only for a solution of the problem itself: the elastic problem has other limits, hence other multipliers.
+    """
+    transcription, state, _ = solved
+    unit = float(transcription.cost_unit)
+    gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
+    raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
+    notes = on_small_cost(gap, cost, may_be_zero), on_tight_limits(raised, cost)
+    known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)
+    return known, [x for x in notes if x]
 
 
 def _curvature(solved: Solved, converged: bool, tolerance: Scalar) -> SecondOrder:
