@@ -113,14 +113,20 @@ def test_png_is_written_opaque_and_repeatable(tmp_path, name):
     assert imread(tmp_path / "a.png")[..., 3].min() == 1.0
 
 
-def test_titles_stand_above_legends():
-    figure = angles_figure(TS, np.column_stack([np.sin(TS), np.cos(TS)]), title="Angles")
+@pytest.mark.parametrize("count", [2, 14])
+def test_titles_stand_above_legends(count):
+    """Also above a legend of three rows, whose fourteen lines all look different."""
+    values = np.sin(TS[:, None] + np.arange(count))
+    names = [f"a{i}" for i in range(count)]
+    figure = quantities_figure(TS, values, names, title="Angles", ylabel="a / rad")
     figure.canvas.draw()
     axes = figure.axes[0]
     title = next(x for x in (axes.title, axes._left_title, axes._right_title) if x.get_text())
     above, below = title.get_window_extent(), axes.get_legend().get_window_extent()
     assert title.get_text() == "Angles"
     assert above.y0 >= below.y1
+    assert below.y0 >= axes.get_window_extent().y1
+    assert len({(x.get_color(), x.get_linestyle()) for x in axes.lines}) == count
 
 
 def test_a_settled_figure_stays_as_it_was_laid_out():

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from jaxhamel.mechanics import Part
+from jaxhamel.control import problems
+from jaxhamel.mechanics import ODE, Kinematic, Part
 from jaxhamel.mechanics._description._drawing import Shape
-from jaxhamel.viz._motion import _charts_of, _numbers
+from jaxhamel.systems import KnifeEdge
+from jaxhamel.viz._motion import _charts_of, _numbers, _plan_shown
 from jaxhamel.viz._motion._scene_of import _size, rows_drawn, scene_of
 from jaxhamel.viz._scene import Pose
 
@@ -86,14 +89,66 @@ def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
 
 @pytest.mark.parametrize(
     ("columns", "label"),
-    [(("angle", "x", "y"), "rad"), (("x", "y", "z"), "m"), (("angle", "x", "y", "z"), "rad")],
+    [(("angle", "x", "y"), "rad"), (("x", "y", "z"), "m"), (("angle", "x", "y", "z"), "rad, m")],
 )
 def test_unit_of_what_a_path_leaves_out(monkeypatch, columns, label):
     """The path shows x and y. Of a part in "rad, m", the chart shows the angle, or the angle and the height."""
     found = []
     monkeypatch.setattr(_charts_of, "quantities_chart", lambda *given: found.append(given))
+    left = [column for column in columns if column not in ("x", "y")]
     values = np.arange(4.0 * len(columns)).reshape(4, -1)
     list(_charts_of._part_chart(None, Part("pose", columns, "rad, m"), values))
-    ((_, _, shown, _, _, said),) = found
-    assert said.split()[-1] == label
-    assert shown.shape[1] == len(set(columns) - {"x", "y"})
+    ((_, _, shown, _, title, said),) = found
+    assert said.removeprefix("in ").split(" / ")[-1] == label
+    assert shown.shape[1] == len(left)
+    assert title.lower() == ", ".join(left)
+
+
+def test_columns_as_symbols():
+    columns = ("theta_1", "phi_dot", "b_2_dot", "theta_ddot_3", "wheel_angle_1", "v_x", "angle")
+    symbols = ["θ₁", "φ\u0307", "b\u0307₂", "θ\u0308₃", "wheel angle 1", "v_x", "angle"]
+    assert list(map(_charts_of.symbol, columns)) == symbols
+
+
+@pytest.mark.parametrize(
+    ("names", "stem"),
+    [
+        (["Ω₁", "Ω₂"], "Ω"), (["wheel angle 1", "wheel angle 2"], "wheel angle"), (["v_x", "v_y"], "v"), (["x", "θ"], ""),
+        (["height", "heading"], ""), (["σ"], "σ"), (["b₁", "c₁"], ""),
+    ],
+)  # fmt: skip
+def test_common_part_of_names(names, stem):
+    assert _charts_of.common(names) == stem
+
+
+@pytest.mark.parametrize(
+    ("key", "about", "title"),
+    [
+        ("speed", "σ, forward where φ = 0", "σ, forward where φ = 0"), ("bend", "about e2 and e3", "Bend about e2 and e3"),
+        ("omega", "angular velocity", "Angular velocity"), ("rate", "of cart and pole", "Rate of cart and pole"),
+    ],
+)  # fmt: skip
+def test_titles_of_parts(key, about, title):
+    assert _charts_of.title_of(Part(key, (key,), "", about)) == title
+
+
+def test_units_of_columns():
+    assert Part("pose", ("angle", "x", "y"), "rad, m").units(3) == ("rad", "m", "m")
+    assert Part("rates", "r", "rad/s").units(2) == ("rad/s", "rad/s")
+    assert Part("rate", ("x_dot", "theta_dot"), "m/s, rad/s").units(2) == ("m/s", "rad/s")
+    assert Part("twist", ("omega", "v_x", "v_y"), "rad/s, m/s").units(3)[1:] == ("m/s", "m/s")
+    assert Part("twist", ("u_1", "u_2", "u_3"), "rad/s, m/s").units(3) == ("rad/s, m/s",) * 3
+
+
+@pytest.mark.parametrize(
+    ("system", "names", "units"),
+    [
+        (problems.CartPole(), ["force"], ["N"]),
+        (Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0)), ["v", "omega"], ["m/s", "rad/s"]),
+        (ODE(lambda t, y, c: c, 2), ["control_1", "control_2"], []),
+    ],
+)
+def test_names_of_controls(system, names, units):
+    problem = SimpleNamespace(system=system, ts=[0.0])
+    result: Any = SimpleNamespace(problem=problem, control=lambda t: np.zeros(len(names)))
+    assert _plan_shown._names_and_units(result) == (names, units)

@@ -41,7 +41,8 @@ class System(eqx.Module):
       system receive the control itself, a callable of t, as last argument, because they need its rates.
     - `n_controls`: the number of controls, as a number or a property. None means that a system without a `force` of its own
       has no control, and any other system may have any number of them.
-    - `state_names`: names and units of the parts of q and u, for scenarios, tables and figures; None: "q" and "u".
+    - `state_names`: names and units of the parts of q, u and the control, for scenarios, tables and figures; None: "q", "u"
+      and "control".
     - `on_ground`: whether the plane z = 0 is drawn.
 
     Velocities v are left-trivialised: v = q̇ on R^n, and v is the body twist on a group.

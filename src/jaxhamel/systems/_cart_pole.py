@@ -46,6 +46,7 @@ class CartPole(System):
     state_names: ClassVar[State | None] = State(
         (Part("position", ("x", "theta"), "m, rad", "of the cart, and of the pole from hanging"),),
         (Part("rate", ("x_dot", "theta_dot"), "m/s, rad/s", "of cart and pole"),),
+        (Part("force", ("force",), "N", "on the cart"),),
     )
 
     def __check_init__(self) -> None:

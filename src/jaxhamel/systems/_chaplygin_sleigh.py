@@ -55,6 +55,11 @@ class ChaplyginSleigh(System):
     state_names: ClassVar[State | None] = State(
         (POSE,),
         (Part("velocities", ("v", "omega"), "m/s, rad/s", "along the blade, and of turning"),),
+        (
+            Part(
+                "control", ("force", "moment"), "N, N m", "along the blade, and about the vertical"
+            ),
+        ),
     )
 
     def __check_init__(self) -> None:

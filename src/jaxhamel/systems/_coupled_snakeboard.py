@@ -79,6 +79,7 @@ class CoupledSnakeboard(System):
             Part("speed", ("sigma",), "m/s", "σ, forward where φ = 0"),
             Part("rates", ("psi_dot", "phi_dot"), "rad/s", "of rotor and trucks"),
         ),
+        (Part("torques", ("rotor_torque", "truck_torque"), "N m", "on rotor and trucks"),),
     )
     n_controls: ClassVar[int | None] = 2
 

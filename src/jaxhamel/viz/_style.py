@@ -41,6 +41,7 @@ DARK = {
     "series6": "#7fc9da",
 }
 SERIES = tuple(role for role in LIGHT if role.startswith("series"))
+DASHES = ("-", "--", ":", "-.")  # of the first lines in all colours, of the next ones, and so on
 
 MATPLOTLIB: dict[Any, Any] = {
     "figure.facecolor": "none",

@@ -70,6 +70,7 @@ class HeldCoordinates(NamedTuple):
     """The n coordinates of B robots at T times: with feedback (`closed`), without (`open_loop`), and as planned (`plan`)."""
 
     names: tuple[str, ...]
+    units: tuple[str, ...]
     closed: Float[np.ndarray, "B T n"]
     open_loop: Float[np.ndarray, "B T n"]
     plan: Float[np.ndarray, "T n"]
@@ -178,18 +179,19 @@ def _contact(system, axes, states):
     return jax.lax.map(lambda now: of_all(system, *now), states)
 
 
-def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names and values of the coordinates that are plotted over time.
+def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """Names, units and values of the coordinates that are plotted over time.
 
     `q` has leading axes, such as robots and times; the values have the same, followed by one axis of coordinates.
     """
-    names, columns = [], []
+    names, units, columns = [], [], []
     for part, x in zip(state_of(system).q, jax.tree.leaves(q), strict=True):
         if part.chart and part.columns:
             names.extend(part.names(x.shape[-1]))
+            units.extend(part.units(x.shape[-1]))
             columns.append(np.asarray(x))
     whole = np.concatenate(columns, axis=-1) if columns else np.zeros((*_leading(q), 0))
-    return tuple(names), whole
+    return tuple(names), tuple(units), whole
 
 
 def _leading(q: Any) -> tuple[int, ...]:
@@ -198,7 +200,7 @@ def _leading(q: Any) -> tuple[int, ...]:
 
 def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.ndarray:
     """The coordinates of the plan at the times `ts`, `(T, n)`."""
-    return coordinates_of(system, _planned(law, jnp.asarray(ts)))[1]
+    return coordinates_of(system, _planned(law, jnp.asarray(ts)))[-1]
 
 
 @compiled

@@ -167,7 +167,7 @@ def _closed_and_open_loop(
     coordinates = None
     if first is not None:
         planned = planned_coordinates(law, plan.system, closed.ts)
-        coordinates = HeldCoordinates(*first, coordinates_of(plan.system, found.q)[1], planned)
+        coordinates = HeldCoordinates(*first, coordinates_of(plan.system, found.q)[-1], planned)
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
     unit = "m, rad" if charted else "m"
     labels = ("x", "y") if point is None else point.labels

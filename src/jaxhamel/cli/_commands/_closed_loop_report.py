@@ -22,7 +22,7 @@ from jaxhamel.viz import (
     histograms_figure,
     landing_figure,
 )
-from jaxhamel.viz._motion._charts_of import symbol
+from jaxhamel.viz._motion._charts_of import symbol, with_unit
 from jaxhamel.viz._motion._companion import Companion
 
 PATHS_SHOWN = 200  # number of robots whose paths are drawn
@@ -213,9 +213,9 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
 def _coordinate_charts(found: ClosedLoop) -> Iterator[Chart]:
     """A chart of the coordinates of all robots over time, for a task without a path."""
     if found.coordinates is not None and found.coordinates.names:
-        names, closed, loose, plan = found.coordinates
-        symbols = [symbol(name) for name in names]
-        figure = held_coordinates_figure(found.closed.ts, closed, loose, plan, symbols)
+        names, units, closed, loose, plan = found.coordinates
+        labels = [with_unit(symbol(x), unit) for x, unit in zip(names, units, strict=True)]
+        figure = held_coordinates_figure(found.closed.ts, closed, loose, plan, labels)
         words = "Coordinates of the robots with and without feedback over time"
         yield Chart("closed-loop-coordinates", figure, words)
 

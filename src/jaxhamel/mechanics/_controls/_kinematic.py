@@ -63,8 +63,9 @@ class Kinematic(System):
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The names of the inner system for q; u has no parts."""
-        return State(state_of(self.system).q, ())
+        """The names of the inner system for q, and those of its u for the control; u has no parts."""
+        inner = state_of(self.system)
+        return State(inner.q, (), inner.u)
 
     @property
     def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -91,11 +91,12 @@ class MovingParts(System):
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The parts of the inner system's state, and θ and θ̇."""
+        """The parts of the inner system's state, θ and θ̇, and of the control θ̈."""
         own = state_of(self.system)
         place = Part("parts", "theta", "rad or m", "prescribed motion of the parts")
         rate = Part("part_rates", "theta_dot", "rad/s or m/s", "of the parts")
-        return State((*own.q, place), (*own.u, rate))
+        second = Part("accelerations", "theta_ddot", "rad/s² or m/s²", "of the parts")
+        return State((*own.q, place), (*own.u, rate), (second,))
 
     @property
     def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

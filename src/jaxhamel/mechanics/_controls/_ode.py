@@ -11,6 +11,7 @@ from jaxhamel.geometry import AbstractSpace, Euclidean
 from jaxhamel.mechanics._checks._ode import check_function, check_rate, check_space
 from jaxhamel.mechanics._controls._control import Feedback, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic, _Driven
+from jaxhamel.mechanics._description._declarations import State, state_of
 from jaxhamel.mechanics._system import System
 
 
@@ -49,6 +50,11 @@ class ODE(Kinematic):
     def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """None, since the control may have any number of entries."""
         return None
+
+    @property
+    def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The names of q; u has no parts, and the entries of the control have no names."""
+        return State(state_of(self.system).q, ())
 
     def driven(self, control: Control) -> Kinematic:
         """The system whose prescribed velocity is `function` with the control built in."""

@@ -19,12 +19,14 @@ REQUIRED = object()  # marks a parameter without a default
 
 
 class Part(NamedTuple):
-    """A part of the state: one factor of the configuration, or some neighbouring quasi-velocities.
+    """A part of the state or of the control: one factor of the configuration, or some neighbouring quasi-velocities or
+    controls.
 
     - `key`: its name, which is also its key in `[initial]` of a scenario.
     - `columns`: names of its numbers in tables. A text instead of a tuple stands for any number of columns with this name
       and a number from 1. If it is empty, the part is not written to tables.
-    - `unit`: SI unit. `about`: its meaning. `symbols`: names for the legends of figures, by default `columns`.
+    - `unit`: SI unit, or several with ", " between them. `about`: its meaning. `symbols`: names for the legends of figures,
+      by default `columns`.
     - `chart`: whether it is plotted over time.
     """
 
@@ -41,17 +43,37 @@ class Part(NamedTuple):
             return tuple(f"{self.columns}_{i + 1}" for i in range(size))
         return self.columns
 
+    def units(self, size: int) -> tuple[str, ...]:
+        """The unit of each column, of which there are `size`.
+
+        Of two units for more columns, the second one is that of places x, y, z and of velocities v_x, v_y, v_z.
+        """
+        units, names = self.unit.split(", "), self.names(size)
+        if len(units) == size:
+            return tuple(units)
+        if len(units) != 2 or not any(map(_is_along, names)):
+            return (self.unit,) * size
+        return tuple(units[1] if _is_along(name) else units[0] for name in names)
+
     @property
     def size(self) -> int | None:
         """The number of entries; None if it differs between instances of the class."""
         return None if isinstance(self.columns, str) else max(len(self.columns), len(self.symbols))
 
 
+def _is_along(column: str) -> bool:
+    """Whether a column is the coordinate of a place or a velocity along an axis."""
+    return column.removeprefix("v_") in ("x", "y", "z")
+
+
 class State(NamedTuple):
-    """The parts of the configuration, one for each array that stores it, and the parts of u, in order."""
+    """The parts of the configuration, one for each array that stores it, the parts of u, and those of the value of the
+    control, in order; `control` is empty if the class does not name them.
+    """
 
     q: tuple[Part, ...]
     u: tuple[Part, ...]
+    control: tuple[Part, ...] = ()
 
 
 ORIENTATION = Part(

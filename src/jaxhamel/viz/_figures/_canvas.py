@@ -19,6 +19,8 @@ from jaxhamel.viz._style import MATPLOTLIB, share_in_label
 
 P = ParamSpec("P")
 LARGEST_DRAWN = 1e290  # larger numbers are left out of figures
+IN_A_ROW = 5  # the largest number of entries in a row of a legend
+ROW = 1.5 * MATPLOTLIB["legend.fontsize"]  # height of such a row, in points
 LayoutName = Literal["constrained"] | None
 
 
@@ -114,12 +116,13 @@ def ground_axes(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x
 
 def legend_above(axes: Axes) -> None:
     """Adds a legend between title and axes, where it covers no data."""
+    rows = -(-len(axes.get_legend_handles_labels()[1]) // IN_A_ROW)
     if axes.get_title(loc="left"):
-        axes.set_title(axes.get_title(loc="left"), pad=23)
+        axes.set_title(axes.get_title(loc="left"), pad=23 + ROW * (rows - 1))
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=5,
+        ncols=IN_A_ROW,
         borderaxespad=0.3,
         borderpad=0.0,
         handlelength=1.6,

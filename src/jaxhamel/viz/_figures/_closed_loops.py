@@ -17,10 +17,11 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
 MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to the path's size
 WIDTH = 1.4  # the least width of the picture of paths, relative to its height
+HEADING = {"size": MATPLOTLIB["axes.titlesize"], "weight": MATPLOTLIB["axes.titleweight"]}
 MOST_COORDINATES = 12  # the largest number of coordinates that are drawn
 
 
@@ -108,6 +109,8 @@ def held_coordinates_figure(
     open_loop: Float[ndarray, "C T n"],
     plan: Float[ndarray, "T n"],
     names: Sequence[str],
+    *,
+    title: str = "Coordinates of the robots",
 ) -> Figure:
     """Each coordinate of many robots over time, with feedback and without; the plan is dashed.
 
@@ -116,7 +119,7 @@ def held_coordinates_figure(
 
     **Arguments:** `ts`: the times [s], `(T,)`; `closed`, `open_loop`: the n coordinates with feedback, `(B, T, n)`, and
     without, `(C, T, n)`, NaN after a motion has ended early; `plan`: the coordinates of the plan, `(T, n)`; `names`: the
-    name of each coordinate.
+    name of each coordinate, with its unit.
     """
     count = min(len(names), MOST_COORDINATES)
     columns = 1 if count < 3 else 2
@@ -130,7 +133,8 @@ def held_coordinates_figure(
         _limit_ordinate(axes, plan[:, i])
         time_axis(axes, ts, "", name, last=i + columns >= count)
     lines, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="outside upper left", ncols=3)
+    heading = {"title": title, "title_fontproperties": HEADING, "alignment": "left"}
+    figure.legend(lines, labels, loc="outside upper left", ncols=3, **heading)
     return figure
 
 

@@ -20,7 +20,7 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT, roles
+from jaxhamel.viz._style import DASHES, LIGHT, SERIES, roles
 
 
 @styled
@@ -89,13 +89,14 @@ def quantities_figure(
     title: str,
     ylabel: str,
 ) -> Figure:
-    """Several quantities over time in one plot.
+    """Several quantities over time in one plot. The lines after the first six have the same colours and are dashed.
 
     **Arguments:** `ts`: the times [s], `(T,)`; `values`: the quantities, `(T, n)`; `names`: one for each column.
     """
     figure, axes = one_plot()
-    for column, name, role in zip(values.T, names, roles(len(names)), strict=True):
-        axes.plot(ts, column, color=LIGHT[role], label=name)
+    dashes = (DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(names)))
+    for column, name, role, dash in zip(values.T, names, roles(len(names)), dashes, strict=True):
+        axes.plot(ts, column, color=LIGHT[role], linestyle=dash, label=name)
     time_axis(axes, ts, title, ylabel)
     if len(names) > 1:
         legend_above(axes)

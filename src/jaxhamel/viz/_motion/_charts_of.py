@@ -27,6 +27,7 @@ SYMBOLS = {
     "sigma": "σ",
     "lambda": "λ",
 }
+DOTS = {None: "", "_dot": "\u0307", "_ddot": "\u0308"}
 LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -116,11 +117,10 @@ def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Ch
         ]
     if not part.chart or not shown:
         return
-    names, unit = [names[i] for i in shown], part.unit
-    if len(shown) < len(columns) and ", " in unit:
-        unit = unit.split(", ")[-1 if columns[shown[0]] == "z" else 0]
-    label = with_unit(common(names), unit)
-    yield quantities_chart(run, part.key, values[:, shown], names, title_of(part), label)
+    names, units = [names[i] for i in shown], part.units(len(columns))
+    label = with_unit(common(names), ", ".join(dict.fromkeys(units[i] for i in shown)))
+    title = title_of(part) if len(shown) == len(columns) else capitalised(", ".join(names))
+    yield quantities_chart(run, part.key, values[:, shown], names, title, label)
 
 
 def _moves(column: str, values: np.ndarray) -> bool:
@@ -131,8 +131,14 @@ def title_of(part: Part) -> str:
     """The heading of the plot of a part of the state."""
     if not part.about:
         return part.key.replace("_", " ")
-    words = f"{part.key} {part.about}" if part.about.startswith("of ") else part.about
-    return words[:1].upper() + words[1:]
+    continues = part.about.startswith(("of ", "about ", "along "))
+    return capitalised(f"{part.key} {part.about}" if continues else part.about)
+
+
+def capitalised(words: str) -> str:
+    """The words with a capital first letter, unless they begin with a symbol: x, or a Greek letter such as σ."""
+    begins_with_word = words[:2].isascii() and words[:2].isalpha()
+    return words[:1].upper() + words[1:] if begins_with_word else words
 
 
 def _drift_chart(run: ShownMotion) -> Iterator[Chart]:
@@ -156,18 +162,23 @@ def quantities_chart(
 
 
 def symbol(column: str) -> str:
-    """The name of a column as in formulas: theta_1 becomes θ₁, and phi_dot becomes φ̇."""
+    """The name of a column as in formulas: theta_1 becomes θ₁, phi_dot φ̇, b_1_dot ḃ₁; words without underscores."""
     name = re.sub(r"^[A-Za-z]+", lambda found: SYMBOLS.get(found[0], found[0]), column)
-    if name.endswith("_dot") and len(name) == 5:
-        return f"{name[0]}\u0307"
-    return re.sub(r"^(.)_?(\d+)$", lambda found: found[1] + found[2].translate(LOW), name)
+    parts = re.fullmatch(r"(.)(_d?dot)?_?(\d*)(_d?dot)?", name)
+    if parts is None:
+        return name if name[1:2] == "_" else name.replace("_", " ")
+    letter, before, number, after = parts.groups()
+    return letter + DOTS[before or after] + number.translate(LOW)
 
 
 def common(names: Sequence[str]) -> str:
-    """The first letter of all names if it is the same, such as Ω for Ω₁ and Ω₂; of a single name the whole; else no text."""
+    """The names without number or axis if they are equal then, such as Ω for Ω₁ and Ω₂ or v for v_x and v_y; otherwise no
+    text. A single name stays whole.
+    """
     if len(names) == 1:
         return names[0]
-    return names[0][0] if len({name[:1] for name in names}) == 1 else ""
+    stems = {re.sub(r"[ _]?[\d₀-₉]+$|(?<=^.)_?\w$", "", name) for name in names}
+    return stems.pop() if len(stems) == 1 else ""
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -49,11 +49,8 @@ def lead(result: Result) -> str:
 
 def proof(certificate: Certificate) -> dict[str, Any]:
     """The lines of the certificate as rows of a table."""
-    rows: dict[str, Any] = {"second order": certificate.second_order}
-    for line in certificate.words.splitlines():
-        name, _, value = line.strip().partition(":")
-        rows[name] = value.strip() or "yes"
-    return rows
+    lines = (line.strip().partition(":") for line in certificate.words.splitlines())
+    return {name: value.strip() or "yes" for name, _, value in lines}
 
 
 def _warning(result: Result) -> str:

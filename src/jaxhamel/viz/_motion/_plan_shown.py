@@ -17,11 +17,11 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.control import PathLimit, Result
-from jaxhamel.mechanics import Kinematic, MovingParts, System
+from jaxhamel.mechanics import MovingParts
 from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz import Chart
 from jaxhamel.viz._figures._one_motion import quantities_figure
-from jaxhamel.viz._motion._charts_of import symbol
+from jaxhamel.viz._motion._charts_of import common, symbol, with_unit
 from jaxhamel.viz._motion._run import ShownMotion
 
 
@@ -104,24 +104,21 @@ def _values_along(control: Any, ts: Array) -> Array:
 
 
 def control_names(result: Result) -> list[str]:
-    """The names of the controls: of a `Kinematic` system those of its quasi-velocities, of a `MovingParts` θ̈
-    with numbers.
-    """
-    system = result.problem.system
+    """The names of the controls, as the system declares them; control_1 … control_m if it does not name as many."""
+    return _names_and_units(result)[0]
+
+
+def _names_and_units(result: Result) -> tuple[list[str], list[str]]:
+    """The name and the unit of each control; without names that the system declares, no units."""
     m = int(np.shape(result.control(result.problem.ts[0]))[0])
-    if isinstance(system, MovingParts):
-        return [f"theta_ddot_{i + 1}" for i in range(m)]
-    if isinstance(system, Kinematic):
-        return _velocity_names(system.system, m)
-    return [f"control_{i + 1}" for i in range(m)]
-
-
-def _velocity_names(system: System, m: int) -> list[str]:
-    """The names of the m quasi-velocities of a system; u_1 … u_m if it does not name as many."""
-    parts = state_of(system).u
+    parts = state_of(result.problem.system).control
     fixed = sum(part.size or 0 for part in parts)
-    names = [name for part in parts for name in part.names(part.size or m - fixed)]
-    return names if len(names) == m else [f"u_{i + 1}" for i in range(m)]
+    sizes = [part.size or m - fixed for part in parts]
+    if sum(sizes) != m:
+        return [f"control_{i + 1}" for i in range(m)], []
+    many = list(zip(parts, sizes, strict=True))
+    names = [name for part, size in many for name in part.names(size)]
+    return names, [unit for part, size in many for unit in part.units(size)]
 
 
 def plan_charts(result: Result) -> list[Chart]:
@@ -132,9 +129,11 @@ def plan_charts(result: Result) -> list[Chart]:
 
 def _control(result: Result) -> Chart:
     ts = np.asarray(result.trajectory.ts)
-    names = [symbol(name) for name in control_names(result)]
+    names, units = _names_and_units(result)
+    names = [symbol(name) for name in names]
+    label = with_unit(common(names) or "control", ", ".join(dict.fromkeys(units)))
     values = controls_along(result, ts)
-    figure = quantities_figure(ts, values, names, title="Optimal control", ylabel="control")
+    figure = quantities_figure(ts, values, names, title="Optimal control", ylabel=label)
     return Chart("control", figure, "The optimal control over time")
 
 
