@@ -10,7 +10,7 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel._search._loop import Verdict
-from jaxhamel.control._certificate import _multipliers, _second_order
+from jaxhamel.control._certificate import _certificate, _multipliers, _second_order
 from jaxhamel.control._certificate._endings import between_the_points, not_finite
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
@@ -169,6 +169,25 @@ def test_a_search_that_ends_while_the_limits_are_elastic_has_a_certificate():
     assert result.certificate is not None
     assert (result.certificate.holds, result.status) == (False, "stopped")
     np.testing.assert_allclose(result.states[0][-1], 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "violation", "words"),
+    [
+        ("not a minimum", True, 0.0, "not a minimum"),
+        ("undecided", False, 0.0, "cost not determined, curvature undecided"),
+        ("strict minimum", True, 1.0, "not feasible"),
+    ],
+)
+def test_a_certificate_begins_with_the_reasons_for_which_it_does_not_hold(
+    kind, known, violation, words
+):
+    checks = (
+        _certificate.Criterion("stationary", "not stationary", 0.0, 1e-8),
+        _certificate.Criterion("feasible", "not feasible", violation, 1e-7),
+    )
+    found = _second_order.SecondOrder(kind, True, "")
+    assert _certificate._failures(checks, found, known) == words
 
 
 def test_numbers_beyond_rounding_leave_the_curvature_undecided(search, monkeypatch):

@@ -83,7 +83,8 @@ def certify(
     words += notes
     passed = all(check.passed for check in (*first, *later))
     holds = known and curvature.kind in MINIMA and passed
-    words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
+    wrong = _failures((*first, *later), curvature, known) if ending.converged else ending.status
+    words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {wrong}"))
     stationarity, violation, transcribed = (check.value for check in first)
     return Certificate(
         holds,
@@ -151,6 +152,15 @@ def _of_cost(original: Transcription, solved: Solved, change: float) -> list[Cri
     )
     most, unknown = bounds_of(state.mu.dtype).cost, "cost not determined"
     return [Criterion("", unknown, x, most, f", its change {why}", how) for x, why, how in changes]
+
+
+def _failures(checks: tuple[Criterion, ...], curvature: SecondOrder, known: bool) -> str:
+    """The criteria that a solution does not meet, in short; `known`: whether the barrier leaves the cost determined."""
+    failed = [x.bad for x in checks if not x.passed]
+    failed += [] if known else ["cost not determined"]
+    if curvature.kind not in MINIMA:
+        failed.append("curvature undecided" if curvature.kind == "undecided" else curvature.kind)
+    return ", ".join(dict.fromkeys(failed))
 
 
 def _effect_of_limits(

@@ -56,5 +56,8 @@ def proof(certificate: Certificate) -> dict[str, Any]:
 def _warning(result: Result) -> str:
     if not bool(result.trajectory.succeeded):
         return f"The simulation {in_words(result.trajectory.result, result.trajectory.t_end)}"
-    proved = result.certificate is None or result.certificate.holds
-    return "" if result.converged and proved else f"No optimum was proved: {result.status}."
+    certificate = result.certificate
+    if certificate is None or certificate.holds:
+        return "" if result.converged else f"No optimum was proved: {result.status}."
+    reason = certificate.words.splitlines()[0].removeprefix("certificate: does NOT hold; ")
+    return f"No optimum was proved: {reason}."
