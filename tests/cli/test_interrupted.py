@@ -92,19 +92,26 @@ def test_only_a_command_that_can_continue_names_resume(
 
 
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
-    """The control of the first report is written, and then one every two seconds."""
+    """The control of the first report is written with its summary, and then one every two seconds."""
     now, kept = [10.0], []
     curve = Spline(np.zeros((6, 3)), 0.0, 1.0)
-    so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0)
+    so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0, 0.0)
     monkeypatch.setattr(_solution, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(guard, "on_disk", kept.append)
     monkeypatch.setattr(guard, "keep", lambda: kept.append("keep"))
     for now[0], size, shown in ((10.0, 1.0, 1.0), (11.9, 2.0, 1.0), (12.0, 3.0, 3.0)):
-        so_far.reached(np.full(18, size))
+        state = SimpleNamespace(p=np.full(18, size), cost=size, tracking_rms=0.1, iteration=3)
+        so_far.reached(state)
         found = load(str(tmp_path / "solution.toml"))["control"]["coefficients"]
         assert np.all(np.array(found) == shown)
+        said = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+        assert (said["status"], said["reached"]["cost"]) == ("failed", shown)
+        assert said["message"].startswith("the 7 s were over before the search had ended")
     assert kept == ["keep", words := kept[1], "keep", "keep", words]
-    assert "the 7 s were over before the search had ended; its control so far is in" in words
+    assert (
+        "the 7 s were over before the search had ended and its result was examined; its control"
+        in words
+    )
 
 
 def test_values_of_all_stages_are_those_so_far():

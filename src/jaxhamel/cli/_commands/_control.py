@@ -1,5 +1,6 @@
 """The command `control`: searches for a control, shows progress, and writes the result."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def run_control(
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
-    so_far = _so_far(scenario, out, problem.curve, budget)
+    so_far = _so_far(scenario, out, problem.curve, budget, started)
 
     def compile_later_programs() -> None:
         if scenario["feedback"] is not None:
@@ -89,20 +90,40 @@ def _result_of_search(
     """The result of the search, which shows its progress and writes the best control found so far."""
 
     def shown(state: Any) -> None:
-        so_far.reached(state.p)
+        so_far.reached(state)
         terminal.update(progress(state))
 
     return solve(problem, method, progress=shown)
 
 
-def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float) -> SoFar:
-    """The object that writes solution.toml while the search runs."""
+def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float, started: float) -> SoFar:
+    """The object that writes solution.toml and summary.json while the search runs."""
     path, rebuild = out / "solution.toml", free_parameters(curve)[1]
     words = (
-        f"{scenario.name}: the {seconds:g} s were over before the search had ended; its control so far is in {path}, which "
-        "jaxhamel simulate shows. Give it more time, --max-seconds or task.max_seconds."
+        f"the {seconds:g} s were over before the search had ended and its result was examined; its control so far is in "
+        f"{path}, which jaxhamel simulate shows. Give it more time, --max-seconds or task.max_seconds."
     )
-    return SoFar(lambda p: write_solution(path, scenario, rebuild(jnp.asarray(p))), words)
+
+    def write(state: Any) -> None:
+        write_solution(path, scenario, rebuild(jnp.asarray(state.p)))
+        outcome = _unfinished(scenario, state, words, started)
+        write_summary(out / "summary.json", outcome.summary(["summary.json"]))
+
+    return SoFar(write, f"{scenario.name}: {words}")
+
+
+def _unfinished(scenario: Scenario, state: Any, words: str, started: float) -> Outcome:
+    """The outcome of a search after some iterations; it is the final one if the time limit ends the command."""
+    seconds = time.monotonic() - started
+    reached = {
+        "cost": state.cost,
+        "tracking_rms": state.tracking_rms,
+        "iterations": state.iteration,
+        "converged": False,
+    }
+    return Outcome(
+        "control", scenario, "failed", words, started, seconds, reached, files=("solution.toml",)
+    )
 
 
 def _not_shown(out: Path, seconds: float) -> str:
