@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
+from jaxhamel.control._collocation._design import values_by_name
 from tests.control.cart import Cart, least_energy
 
 
@@ -39,6 +40,8 @@ def test_the_best_mass_inside_and_at_a_bound():
         assert result.certificate.holds
         best = max((a / 12) ** (1 / 3), lower)
         np.testing.assert_allclose(result.problem.system.mass, best, rtol=1e-7)
+        assert result.design == {"mass": result.problem.system.mass}
+        assert result.to_dict()["mass"] == float(result.problem.system.mass)
         np.testing.assert_allclose(result.cost, 6 * best**2 + a / best, rtol=1e-8)
         by = control.sensitivity(result)
         np.testing.assert_allclose(by.costs[1].a, 1 / best, rtol=1e-6)
@@ -61,3 +64,13 @@ def test_a_design_that_selects_nothing_is_refused():
     problem = least_energy(constraints=(control.DesignParameter(mass, 0.5, 1.0),))
     with pytest.raises(TypeError, match=r"a `DesignParameter`, which MultipleShooting cannot keep"):
         control.solve(problem)
+
+
+def test_unnamed_designs_have_numbers():
+    designs = (
+        control.DesignParameter(mass),
+        control.StateAtEnd(u=jnp.zeros(1)),
+        control.DesignParameter(mass),
+    )
+    found = values_by_name(Cart(jnp.array(2.0)), designs)
+    assert found == {"design parameter": 2.0, "design parameter 2": 2.0}

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._collocation._design import values_by_name
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed
@@ -50,7 +51,7 @@ MOST_DEPARTURE = 1e-3  # largest distance of the open loop from the nodes at whi
 class Result(NamedTuple):
     """The outcome of `solve`.
 
-    - `problem`: the given problem, with the optimal values of its design parameters.
+    - `problem`: the given problem, with the optimal values of its design parameters, which `design` has by name.
     - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop. If an unstable motion
       departs in open loop by more than 1e-3 from the nodes of `Collocation` or `MultipleShooting`, the trajectory is
       integrated anew from each node. `open_loop_departure`: the largest distance of the open loop from the nodes, in the
@@ -98,6 +99,11 @@ class Result(NamedTuple):
     mesh_errors: Any = None
     open_loop_departure: float | None = None
 
+    @property
+    def design(self) -> dict[str, np.ndarray]:
+        """The values found for the problem's design parameters, by their names; empty without any."""
+        return values_by_name(self.problem.system, self.problem.constraints)
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the status, for `summary.json`."""
         keep: dict[str, Any] = {
@@ -105,6 +111,7 @@ class Result(NamedTuple):
         }
         if self.certificate is not None:
             keep["certificate"] = self.certificate._asdict()
+        keep |= {name: value.tolist() for name, value in self.design.items()}
         keep["iterations"] = len(self.history["cost"])
         keep["reached_end"] = bool(self.trajectory.succeeded)
         return keep
@@ -117,6 +124,7 @@ class Result(NamedTuple):
             ("smallest normal force", _or_none(self.min_normal_force, "{:.4g} N")),
             ("friction needed", _or_none(self.friction_needed, "{:.3g}")),
             ("iterations", f"{len(self.history['cost'])} in {self.seconds:.1f} s"),
+            *((name, f"{value}") for name, value in self.design.items()),
             ("in open loop", self._departure()),
         ]
         lines = [f"  {name:<22} {text}" for name, text in rows if text is not None]

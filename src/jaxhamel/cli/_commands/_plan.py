@@ -185,6 +185,7 @@ def _outcome(scenario: Scenario, result: Result, started: float) -> Outcome:
     assert certificate is not None  # every result of collocation has a certificate
     reached = {
         "cost": result.cost,
+        **{name: value.tolist() for name, value in result.design.items()},
         "end_time": float(np.asarray(result.ts)[-1]),
         "iterations": len(result.history["cost"]),
         "converged": result.converged,

@@ -1,5 +1,6 @@
 """Design parameters: numbers of the system that the search finds together with the control."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,18 @@ class DesignParameter(AbstractConstraint):
 def values_of_designs(system: System, designs: tuple[DesignParameter, ...]) -> Float[Array, " n"]:
     """The design parameters of a system as one vector."""
     return jnp.concatenate([jnp.ravel(jnp.asarray(x.where(system))) for x in designs])
+
+
+def values_by_name(system: System, constraints: tuple[Any, ...]) -> dict[str, np.ndarray]:
+    """The values of the design parameters among the constraints, by their names; equal names get a number from 2 on."""
+    found: dict[str, np.ndarray] = {}
+    many: Counter[str] = Counter()
+    for design in constraints:
+        if isinstance(design, DesignParameter):
+            many[design.name] += 1
+            number = "" if many[design.name] == 1 else f" {many[design.name]}"
+            found[design.name + number] = np.asarray(design.where(system))
+    return found
 
 
 def with_designs(
