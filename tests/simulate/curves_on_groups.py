@@ -60,6 +60,26 @@ def distance(space, q1, q2):
     return jnp.max(jnp.abs(space.local(q1, q2)))
 
 
+def after_steps(solver, t1, steps):
+    """The state (q, rest) at t1 after equal steps of the solver from t = 0, in a loop over its steps alone: a third of the
+    cost of `solve`. One program serves all numbers and lengths of steps."""
+    return _after_steps(solver, jnp.asarray(t1 / steps), jnp.asarray(steps))
+
+
+@eqx.filter_jit
+def _after_steps(solver, h, steps):
+    term, y0 = diffrax.ODETerm(Kinematics(solver.space)), start(solver.space)
+
+    def step(k, carry):
+        y, state = carry
+        t = k.astype(h.dtype) * h
+        y, _, _, state, _ = solver.step(term, t, t + h, y, None, state, False)
+        return y, state
+
+    state = solver.init(term, jnp.zeros_like(h), h, y0, None)
+    return jax.lax.fori_loop(jnp.zeros_like(steps), steps, step, (y0, state))[0]
+
+
 def solve(space, solver, t1, dt0, **options):
     """The kinematic problem from 0 to t1; fixed steps unless a controller is given."""
     solver = solver if hasattr(solver, "space") else LieGroup(solver, space)

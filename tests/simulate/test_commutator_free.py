@@ -11,7 +11,15 @@ import jaxhamel.geometry as geo
 from jaxhamel.mechanics import acceleration
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, simulate
 from jaxhamel.simulate._solvers._base_classes import GroupHermite
-from tests.simulate.curves_on_groups import Kinematics, distance, exact, exact_rest, solve, start
+from tests.simulate.curves_on_groups import (
+    Kinematics,
+    after_steps,
+    distance,
+    exact,
+    exact_rest,
+    solve,
+    start,
+)
 from tests.simulate.integrator_systems import Oscillators, check_derivatives, run, sleigh, slope
 
 SO3, SE3 = geo.SO3(), geo.SE3()
@@ -29,7 +37,7 @@ def test_order_on_groups(case):
     solver, order, steps = case
     errors = []
     for n in (steps, 2 * steps):
-        q, rest = jax.tree.map(lambda x: x[0], solve(solver.space, solver, 2.0, 2.0 / n).ys)
+        q, rest = after_steps(solver, 2.0, n)
         off = float(distance(solver.space, q, exact(solver.space, 2.0)))
         errors.append((off, abs(float(rest - exact_rest(2.0)))))
     assert solver.order(None) == order
@@ -80,10 +88,17 @@ def test_adaptive_steps_follow_the_tolerance():
 
 
 @eqx.filter_jit
-def one_step(solver, y0, t0, h, state=None, made_jump=False):
+def one_step(solver, y0, t0, h, state, made_jump):
     term = diffrax.ODETerm(Kinematics(solver.space))
-    state = solver.init(term, t0, t0 + h, y0, None) if state is None else state
     return solver.step(term, t0, t0 + h, y0, None, state, made_jump)
+
+
+@eqx.filter_jit
+def first_state(solver, y0, t0, h):
+    return solver.init(diffrax.ODETerm(Kinematics(solver.space)), t0, t0 + h, y0, None)
+
+
+JUMP, NO_JUMP = np.array(True), np.array(False)
 
 
 def test_dense_output_is_of_third_order():
@@ -91,7 +106,8 @@ def test_dense_output_is_of_third_order():
     solver, errors, t = CommutatorFree4(SE3), [], jnp.asarray(0.7)
     y0 = exact(SE3, t), exact_rest(t)
     for h in (0.1, 0.05):
-        info = one_step(solver, y0, t, jnp.asarray(h))[2]
+        h = jnp.asarray(h)
+        info = one_step(solver, y0, t, h, first_state(solver, y0, t, h), NO_JUMP)[2]
         inside = solver.interpolation_cls(t0=t, t1=t + h, **info)
         q, rest = inside.evaluate(t + 0.4 * h)
         off = float(distance(SE3, q, exact(SE3, t + 0.4 * h)))
@@ -104,11 +120,12 @@ def test_dense_output_is_of_third_order():
 
 def test_the_slope_handed_on_is_thrown_away_after_a_jump():
     solver, t, h = CommutatorFree4(SE3), jnp.zeros(()), jnp.asarray(0.1)
-    y1, _, _, state, _ = one_step(solver, start(SE3), t, h)
+    state = first_state(solver, start(SE3), t, h)
+    y1, _, _, state, _ = one_step(solver, start(SE3), t, h, state, NO_JUMP)
     nonsense = jax.tree.map(lambda x: x + 7.0, state)
-    good = one_step(solver, y1, h, h, state)[0]
-    fresh = one_step(solver, y1, h, h, nonsense, jnp.array(True))[0]
-    used = one_step(solver, y1, h, h, nonsense, jnp.array(False))[0]
+    good = one_step(solver, y1, h, h, state, NO_JUMP)[0]
+    fresh = one_step(solver, y1, h, h, nonsense, JUMP)[0]
+    used = one_step(solver, y1, h, h, nonsense, NO_JUMP)[0]
     np.testing.assert_allclose(good[0], fresh[0], atol=1e-15)
     assert float(jnp.max(jnp.abs(used[0] - fresh[0]))) > 1e-2
 
