@@ -1,6 +1,7 @@
 """A program that tests start: an ensemble of balls on several devices, or as one of several processes.
 
-    python many_devices.py FOLDER [kill]            on the devices that XLA was told to have; kill: dies in the middle
+    python many_devices.py FOLDER kill              on the devices that XLA was told to have; first a sharded ensemble axis,
+                                                    then the run, in the middle of which the process is killed
     python many_devices.py FOLDER PORT PROCESS OF   as one process of several, by jax.distributed on this machine
 
 The last line is the run's statistics as JSON.
@@ -10,12 +11,16 @@ import json
 import os
 import signal
 import sys
+import warnings
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from jaxhamel.control import FourierSeries
-from jaxhamel.ensemble import Distribution, monte_carlo, rollout
+from jaxhamel.ensemble import Distribution, Samples, monte_carlo, rollout
 from jaxhamel.systems import CircularRails, RollingBall
 
 TRAJECTORIES, BLOCK = 300, 64
@@ -46,6 +51,23 @@ def run(folder=None, **options):
     """Runs the ensemble in `folder`, with the options of `monte_carlo`."""
     options = {"seed": 4, "batched": True, "block": BLOCK, **options}
     return monte_carlo(rolled, SPREAD, TRAJECTORIES, folder=folder, **options)
+
+
+def sharded() -> list[float]:
+    """Positions of 512 balls whose axis is divided among all devices: the results are divided in the same way, by a
+    program without exchange between devices, and `shard_map` gives the same numbers."""
+    samples = Samples(SPREAD, 512, 4)[:]
+    axis = NamedSharding(Mesh(np.array(jax.devices()), ("ensemble",)), P("ensemble"))
+    program = jax.jit(rolled).lower(jax.device_put(samples, axis)).compile()
+    found, text = program(jax.device_put(samples, axis)), program.as_text() or ""
+    assert found["x"].sharding.spec == P("ensemble"), found["x"].sharding
+    exchanges = ("all-gather", "all-reduce", "all-to-all", "permute(")
+    assert not [word for word in exchanges if word in text]
+    spread = jax.shard_map(
+        rolled, mesh=axis.mesh, in_specs=P("ensemble"), out_specs=P("ensemble"), check_vma=False
+    )
+    np.testing.assert_allclose(jax.jit(spread)(samples)["x"], found["x"], rtol=1e-12)
+    return np.asarray(found["x"]).tolist()
 
 
 def killed(progress):
@@ -79,6 +101,9 @@ def main() -> None:
     folder, *rest = sys.argv[1:]
     if len(rest) == 3:
         jax.distributed.initialize(f"localhost:{rest[0]}", int(rest[2]), int(rest[1]))
+    if rest == ["kill"]:
+        with warnings.catch_warnings(action="error"):
+            print(json.dumps(sharded()), flush=True)
     study = run(folder, progress=killed if rest == ["kill"] else None)
     said = {"devices": jax.device_count(), "statistics": study.statistics}
     print(json.dumps(said | {"trouble": trouble(), "large": large_numbers()}))

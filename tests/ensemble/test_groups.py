@@ -59,12 +59,20 @@ def test_derivatives_backward_and_forward():
     reverse = jax.jit(jax.grad(mean, (0, 1, 2)))(*at)
     spins = jnp.stack([BODY.space.rate(q, u) for q, u in zip(at[0], U0, strict=True)])
     along = (spins, jnp.ones_like(at[1]), jnp.array([0.3, -0.2, 0.1]))
-    forward = jax.jit(lambda *d: jax.jvp(mean, at, d)[1])(*along)
+
+    @jax.jit
+    def value_and_slope(h):
+        return jax.jvp(
+            lambda h: mean(*(x + h * d for x, d in zip(at, along, strict=True))),
+            (h,),
+            (jnp.ones(()),),
+        )
+
+    _, forward = value_and_slope(0.0)
     total = sum(jnp.vdot(g, d) for g, d in zip(reverse, along, strict=True))
     np.testing.assert_allclose(total, forward, rtol=1e-12)
     step = 1e-3
-    value = jax.jit(lambda h: mean(*(x + h * d for x, d in zip(at, along, strict=True))))
-    ends = [value(s * step) for s in (-2, -1, 1, 2)]
+    ends = [value_and_slope(s * step)[0] for s in (-2, -1, 1, 2)]
     slope = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
     np.testing.assert_allclose(forward, slope, rtol=1e-9)
 
