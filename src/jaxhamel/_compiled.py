@@ -1,4 +1,7 @@
-"""`equinox.filter_jit`, keyed by the content of functions and objects instead of their identity."""
+"""A form of `equinox.filter_jit` that compares functions and objects among the arguments by their content.
+
+A new function with the same code and the same captured values needs no new program; a change inside of an object does.
+"""
 
 import functools
 import threading

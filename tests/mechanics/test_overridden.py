@@ -13,7 +13,7 @@ import pytest
 
 import jaxhamel as jh
 from jaxhamel import systems
-from jaxhamel.mechanics._system import counts, overridden_below, overrides
+from jaxhamel.mechanics._system import has_valid, overridden_below, overrides
 
 DRAG, SPRING, MASS, RADIUS, MOMENT = 0.05, 3.0, 2.0, 0.5, 0.3
 Q = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.7, -0.4]))
@@ -127,7 +127,7 @@ def test_by_mixin_assignment_or_field(kind):
 def test_overrides_follow_the_order_of_the_classes():
     top = MixedAfter(mass=1.0, inertia=jnp.array([1.0, 2.0, 2.5]), com=jnp.ones(3))
     assert not overrides(top, "force")
-    assert counts(top, "bodies")
+    assert has_valid(top, "bodies")
     assert overridden_below(Mixed(jnp.ones(3)), "bodies") == ("force",)
     assert not overridden_below(Turning(jnp.ones(3)), "bodies")
 
@@ -267,8 +267,8 @@ def test_attributes_of_the_class_count_as_methods_do():
     assert overridden_below(skating, "bodies") == ("n_constraints",)
     assert overridden_below(elsewhere, "bodies") == ("space",)
     assert overridden_below(elsewhere, "inverse_frame") == ("space",)
-    assert not counts(skating, "bodies")
-    assert not counts(elsewhere, "inverse_frame")
+    assert not has_valid(skating, "bodies")
+    assert not has_valid(elsewhere, "inverse_frame")
     # the centre of mass, 0.3 ahead of the blade, keeps its velocity in space: v̇ = −ω × v in the body's axes
     u = jnp.array([0.4, 0.7, 1.3])
     rate = jh.acceleration(skating, 0.0, jnp.zeros(3), u)

@@ -71,7 +71,7 @@ class Fit(AbstractSearch):
         _checks.check_budget(max_iterations, max_seconds)
         _checks.check_progress(progress)
         super().__init__(max_iterations, max_seconds)
-        self.problem, self.x = problem, _started(problem, start)
+        self.problem, self.x = problem, _first_unknowns(problem, start)
         # set by Ctrl-C; all fits of `fit_many` share it
         self.stop = threading.Event() if stop is None else stop
         _checks.check_kind("correlated", correlated, bool, "it must be True or False.")
@@ -307,7 +307,7 @@ class Fit(AbstractSearch):
         return self.x.z.shape[0] + states + self.x.offsets.size
 
 
-def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
+def _first_unknowns(problem: Problem, start: ArrayLike | None) -> Unknowns:
     """The unknowns at which a fit starts; `start`: the coordinates z, by default those of the problem's system."""
     x = problem.guess()
     if start is None:

@@ -17,7 +17,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.mechanics._controls._control import as_control, at_state
 from jaxhamel.mechanics._small_solve import inverse, known_inverse
-from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
+from jaxhamel.mechanics._system import System, dtype_of, has_valid, overrides
 
 
 class InverseFrame(eqx.Module):
@@ -33,7 +33,7 @@ class InverseFrame(eqx.Module):
     @classmethod
     def at(cls, system: System, t: Time, q: Configuration) -> "InverseFrame":
         """The function B for use at (t, q)."""
-        known = not overrides(system, "frame") or counts(system, "inverse_frame")
+        known = not overrides(system, "frame") or has_valid(system, "inverse_frame")
         return cls(system, None if known else inverse(system.frame(t, q)))
 
     def __call__(self, t: Time, q: Configuration) -> Float[Array, "n n"]:

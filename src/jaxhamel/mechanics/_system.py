@@ -186,13 +186,13 @@ def is_ours(system: System) -> bool:
     return type(system).__module__.split(".")[0] == __name__.split(".")[0]
 
 
-def counts(system: System, name: str) -> bool:
-    """Whether the system defines `name`, and the definition is up to date."""
+def has_valid(system: System, name: str) -> bool:
+    """Whether the system defines `name`, and no subclass has since changed the equations on which it relies."""
     return overrides(system, name) and not overridden_below(system, name)
 
 
 def _is_replaced(kind: type, name: str, above: tuple[type, ...]) -> bool:
-    """Whether one of the classes `above` defines `name`, but a subclass below them overrides it for `kind`."""
+    """Whether one of the classes `above` defines `name`, and a class between them and `kind` overrides it."""
     stop = above.index(System) if name in _WITHOUT_DEFAULT else len(above)
     return _provider(kind, name) not in above and any(_defines(c, name) for c in above[:stop])
 

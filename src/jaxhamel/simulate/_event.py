@@ -90,7 +90,7 @@ class Located(eqx.Module):
 
     @property
     def event(self) -> diffrax.Event:
-        """The event for diffrax: real functions that rise through zero."""
+        """The event in the form of diffrax: it happens as soon as one of several real functions rises through zero."""
         functions: dict[str, Any] = {f"crossing {i}": _Crossing(self, i) for i in self._directed}
         if self._others:
             functions["first"] = _First(self)

@@ -13,7 +13,7 @@ from jaxhamel.mechanics import Points, Spins, System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, segment
-from jaxhamel.mechanics._system import counts
+from jaxhamel.mechanics._system import has_valid
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
@@ -93,7 +93,7 @@ class ChaplyginSleigh(System):
 
     def check_control(self, t: Time, control: Control) -> None:
         """Checks that the control is (F, τ) or None; in a subclass with its own `force` any control is accepted."""
-        if control is not None and counts(self, "check_control"):
+        if control is not None and has_valid(self, "check_control"):
             meaning = "a force along the blade and a moment about the vertical [N, N m]"
             check_control_value(t, control, (2,), meaning)
 

@@ -38,8 +38,8 @@ COLD = """
 import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends with the command, without a traceback
 import jax; jax.config.update("jax_enable_x64", True)
 from jaxhamel import simulate
-from jaxhamel.cli._commands._bench import ball, Swing, start
-q, u, amplitude = start(1)
+from jaxhamel.cli._commands._bench import ball, Swing, initial_values
+q, u, amplitude = initial_values(1)
 jax.block_until_ready(simulate(ball(), (q[0][0], q[1][0]), u[0], [0.0, 1.0, 5.0], Swing(amplitude[0])).u)
 """
 
@@ -74,7 +74,7 @@ def ball() -> RollingBall:
     return RollingBall(rails=rails, **{name: jnp.array(x) for name, x in numbers.items()})
 
 
-def start(batch: int):
+def initial_values(batch: int):
     """Random initial values (q, u, amplitude) of a batch, with a leading axis for the trajectories."""
     rng = np.random.default_rng(0)
     quaternion = rng.normal(size=(batch, 4))
@@ -114,7 +114,7 @@ def right_hand_side() -> Iterator[Figure]:
     Both run in `lanes`, in double precision.
     """
     system = ball()
-    (quaternion, position), u, amplitude = start(BATCH)
+    (quaternion, position), u, amplitude = initial_values(BATCH)
 
     def closed(t, q, u, control):
         v = velocity(system, t, q, u)
@@ -223,7 +223,7 @@ def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
 def _ensemble():
     """(a function of angular velocities, masses and amplitudes that gives the balls' positions after STEPS steps, its
     arguments)."""
-    q, u, amplitude = start(BATCH)
+    q, u, amplitude = initial_values(BATCH)
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)), u.dtype)
     balls, swings = eqx.tree_at(lambda b: b.masses, ball(), masses), Swing(amplitude)
     axes = eqx.tree_at(lambda b: b.masses, jax.tree.map(lambda x: None, balls), 0, is_leaf=_absent)

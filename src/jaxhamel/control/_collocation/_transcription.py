@@ -263,7 +263,7 @@ class Transcription(eqx.Module):
         return y[: s * m].reshape(s, m), y[s * m :]
 
     def constants(self, name: str) -> Array:
-        """The numbers `name` of the rule as an array."""
+        """The field `name` of the quadrature rule, such as its points or weights, as an array."""
         return jnp.asarray(np.asarray(getattr(self.rule, name)), self.shares.dtype)
 
 

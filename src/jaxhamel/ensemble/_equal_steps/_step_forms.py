@@ -103,7 +103,7 @@ class _Forms(NamedTuple):
 def _is_one_program(
     found: Written | None, length: int, motion: SteppedMotion, method: Tableau
 ) -> bool:
-    """Whether a step is one program; `found` is the motion's f, of `length` operations, written out."""
+    """Whether a step is compiled as one program; `found`: f of the motion as scalar operations, `length` of them."""
     if found is None or len(method.b) * found.look_ups > MOST_LOOKED_UP:
         return False
     return is_at_once(length, motion, method) and not found.apart.operations

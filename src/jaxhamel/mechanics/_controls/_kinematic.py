@@ -12,7 +12,7 @@ from jaxhamel.mechanics._checks._system import check_a_system, check_control_val
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._description._declarations import State, state_of
 from jaxhamel.mechanics._description._drawing import Place, Shape
-from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
+from jaxhamel.mechanics._system import System, dtype_of, has_valid, overrides
 
 
 class Kinematic(System):
@@ -99,7 +99,7 @@ class Kinematic(System):
         """The inverse frame B(t, q) of the inner system; None if it defines none."""
         if not overrides(self.system, "frame"):
             return self.system.frame(t, q)  # the identity
-        return self.system.inverse_frame(t, q) if counts(self.system, "inverse_frame") else None
+        return self.system.inverse_frame(t, q) if has_valid(self.system, "inverse_frame") else None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
         """Raises `TypeError`, since the drift a − (0, control) needs a control, see `driven`."""

@@ -15,7 +15,7 @@ from jaxhamel.mechanics._controls._control import as_control, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic
 from jaxhamel.mechanics._description._declarations import Output, Part, State, state_of
 from jaxhamel.mechanics._description._drawing import Place, Shape
-from jaxhamel.mechanics._system import System, counts, overrides
+from jaxhamel.mechanics._system import System, has_valid, overrides
 
 
 class Parabola(eqx.Module):
@@ -165,7 +165,7 @@ class MovingParts(System):
         """The inverse frame [[B, 0], [0, 1]] with B of the inner system; None if that defines none."""
         if not overrides(self.system, "frame"):
             return self.frame(t, q)
-        known = counts(self.system, "inverse_frame")
+        known = has_valid(self.system, "inverse_frame")
         own = self.system.inverse_frame(t, self._own(q)) if known else None
         return None if own is None else self._bordered(own)
 

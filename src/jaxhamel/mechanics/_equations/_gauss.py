@@ -20,7 +20,7 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._equations._euler_lagrange import euler_lagrange, frame_bias
 from jaxhamel.mechanics._kinematics import InverseFrame, derivatives, velocity_of, with_constraints
 from jaxhamel.mechanics._small_solve import symmetric_solve
-from jaxhamel.mechanics._system import System, counts, is_ours
+from jaxhamel.mechanics._system import System, has_valid, is_ours
 
 
 class Points(eqx.Module):
@@ -118,8 +118,8 @@ def has_bodies(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> bool:
     """Whether the system defines `bodies` that are up to date and not None."""
-    if not counts(system, "bodies") or is_ours(system):
-        return counts(system, "bodies")
+    if not has_valid(system, "bodies") or is_ours(system):
+        return has_valid(system, "bodies")
     return system.bodies(t, q, velocity_of(system, t, q, u), control) is not None
 
 

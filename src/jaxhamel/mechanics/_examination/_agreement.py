@@ -25,7 +25,7 @@ from jaxhamel.mechanics._checks._system import check_bodies, check_inverse, chec
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._equations._gauss import Normal, of_bodies, of_lagrangian
 from jaxhamel.mechanics._kinematics import velocity_of
-from jaxhamel.mechanics._system import System, counts, is_ours, overrides
+from jaxhamel.mechanics._system import System, has_valid, is_ours, overrides
 
 _AGREED = Seen()
 
@@ -67,7 +67,7 @@ def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, f
     """The error max |B A − 1| and a bound of its rounding error, at the worse of two states; zeros for a system without
     `inverse_frame`.
     """
-    if not (overrides(system, "frame") and counts(system, "inverse_frame")):
+    if not (overrides(system, "frame") and has_valid(system, "inverse_frame")):
         return 0.0, 0.0
     found = run_quickly(_inverse_errors, system, t, q)
     if found is None:
@@ -114,7 +114,7 @@ def disagreement(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Disagreement | None:
     """The disagreement of bodies and Lagrangian at the worst of three states; None if the system has only one form."""
-    has_both = counts(system, "bodies") and overrides(system, "lagrangian")
+    has_both = has_valid(system, "bodies") and overrides(system, "lagrangian")
     found = run_quickly(_both_forms, system, t, q, u, control) if has_both and len(u) else None
     if found is None:
         return None

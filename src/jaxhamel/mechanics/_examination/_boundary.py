@@ -31,7 +31,7 @@ from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts, has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
-from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
+from jaxhamel.mechanics._system import System, dtype_of, has_valid, overrides
 
 _TRACED = Seen()
 
@@ -205,7 +205,7 @@ def methods(system: System) -> list[str]:
     forms = ("inverse_frame",) if kinematic else ("inverse_frame", "bodies", "invariants")
     own = [name for name in (*plain, "constraints") if overrides(system, name)]
     own += ["holonomic"] if has_loops(system) else []
-    given = [name for name in forms if counts(system, name)]
+    given = [name for name in forms if has_valid(system, name)]
     if kinematic:
         return [*own, *given]
     # the Lagrangian is called only if the system defines one or gives no bodies
