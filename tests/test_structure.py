@@ -14,7 +14,7 @@ import jaxhamel
 from jaxhamel.systems import RollingBall
 
 SOURCE = Path(jaxhamel.__file__).parent
-# a folder may import from those before it; `simulate` and `systems` stand side by side
+# a folder may import from those before it; `simulate`, `systems` and `multibody` stand side by side
 LAYERS = {
     "_lanes": -1,
     "_search": -1,
@@ -22,6 +22,7 @@ LAYERS = {
     "mechanics": 1,
     "simulate": 2,
     "systems": 2,
+    "multibody": 2,
     "control": 3,
     "ensemble": 3,
     "identify": 4,  # experiment design changes control curves
@@ -204,6 +205,7 @@ def public_objects():
         jaxhamel.geometry,
         jaxhamel.mechanics,
         jaxhamel.systems,
+        jaxhamel.multibody,
         jaxhamel.control,
         jaxhamel.ensemble,
         jaxhamel.identify,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jaxhamel import geometry as geometry
     from jaxhamel import identify as identify
     from jaxhamel import mechanics as mechanics
+    from jaxhamel import multibody as multibody
     from jaxhamel import systems as systems
 
     # Citation
@@ -64,6 +65,11 @@ if TYPE_CHECKING:
     from jaxhamel.mechanics import vector_field as vector_field
     from jaxhamel.mechanics import velocity as velocity
 
+    # Robots from files
+    from jaxhamel.multibody import MultibodyTree as MultibodyTree
+    from jaxhamel.multibody import read_mjcf as read_mjcf
+    from jaxhamel.multibody import read_urdf as read_urdf
+
     # Simulation
     from jaxhamel.simulate import RESULTS as RESULTS
     from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
@@ -79,7 +85,7 @@ if TYPE_CHECKING:
 
 # At run time each of these names is imported on first use, so that `import jaxhamel` takes no time and a command can report
 # a wrong scenario before it imports JAX.
-_FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "systems")
+_FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "multibody", "systems")
 _HOMES = {
     "jaxhamel._citation": ("citation",),
     "jaxhamel._report": ("report",),
@@ -119,6 +125,7 @@ _HOMES = {
         "vector_field",
         "velocity",
     ),
+    "jaxhamel.multibody": ("MultibodyTree", "read_mjcf", "read_urdf"),
     "jaxhamel.simulate": (
         "RESULTS",
         "AutoAdjoint",

@@ -1,0 +1,296 @@
+"""Rigid bodies in a tree, connected by joints: the system that the file of a robot describes."""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.geometry import SE3, AbstractSpace, quaternion_matrix
+from jaxhamel.mechanics import Shape, State, System, parameter, parameters_of
+from jaxhamel.mechanics._checks._system import check_control_value
+from jaxhamel.mechanics._description._parameters import as_parameter
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
+from jaxhamel.multibody._drawing import shapes_of, state_of_tree
+from jaxhamel.multibody._joint_motions import link_poses, motions_of_joints, unit_rows
+from jaxhamel.multibody._recursion import (
+    Inertias,
+    Links,
+    Rows,
+    Twists,
+    from_root,
+    in_root_axes,
+    of_parents,
+    rows_cross,
+)
+from jaxhamel.multibody._recursive_body import RecursiveBody
+from jaxhamel.multibody._structure import WORLD, Structure
+
+Forces = Float[Array, " n"]
+
+
+class MultibodyTree(System):
+    r"""Rigid bodies in a tree of joints, made by `read_urdf` and `read_mjcf`:
+
+        L = ½ Σ_b (m_b |V_b|² + Ω_b·I_b Ω_b) + ½ Σ_j a_j r_j² + Σ_b m_b g·x_b − ½ Σ_j k_j (x_j − x⁰_j)² ,
+        Q = forces of the controls − d_j r_j − f_j r_j / √(r_j² + ε²)  along each joint j
+
+    V_b: velocity of the centre of mass x_b; r_j: rates of joint j. Bodies that no joint moves against one another are one
+    link. By default the equations come from recursive Newton–Euler and composite rigid bodies (`bodies`, as one of the
+    bodies of Gauss' principle); `route="boltzmann-hamel"` and `"multipliers"` derive them from L.
+
+    Configuration: hinges and slides have one coordinate, ball joints a quaternion, free joints quaternion and position.
+    q is an array `(n,)` if all joints are hinges and slides; with a free base and n joints it is `(pose (7,), joints (n,))`.
+    v = u has one rate for each coordinate; of a ball joint it is the angular velocity, of a free joint the twist (Ω, V), in
+    the axes of the link that the joint carries. So v = (twist of the base (6,), joint rates (n,)) for a free base.
+
+    **Fields** (arrays but for `structure` and `notes`: motions can be differentiated by them, new values compile nothing):
+
+    - `masses` `(b,)` [kg], `coms` `(b, 3)` [m], `inertias` `(b, 3, 3)` about the centres of mass [kg m²]: of the bodies,
+      in the order of `body_names`, each in its own axes; `body_positions`, `body_orientations`: their poses on the links.
+    - `joint_positions` `(j, 3)` [m], `joint_orientations` `(j, 4)` (quaternions, of any length): the joints on the links
+      that carry them; `axes` `(j, 3)`: of hinges and slides, of any length.
+    - `offsets` `(j,)`: the displacement of a hinge or slide is x = coordinate + offset; `factors` `(j,)`: of a joint that
+      follows another one (`<mimic>`), x = factor · coordinate + offset.
+    - `armatures`, `damping`, `friction`, `stiffness`, `rest` `(j,)`: a, d, f, k, x⁰; `friction_rate`: ε [rad/s, m/s].
+    - `gears`, `gains` `(c,)`, `biases` `(c, 3)`: of the controls, each of which pulls its joint with
+      gear · (gain · control + bias · (1, gear · coordinate, gear · rate)).
+    - `gravity` `(3,)` [m/s²]. `initial`: the configuration in which scenarios begin.
+    - `limits` `(s, 2)`: lower and upper bounds of `joint_coordinates`; `rate_limits` `(s,)`; `control_limits` `(c, 2)`. They
+      are for `control.PathLimit`; no motion stops there.
+    - `structure`: the joints, bodies and controls by name. `notes`: what the file has that this system does not.
+
+    Controls: one number for each of `control_names`, or None for none.
+
+    **Raises:** `ValueError` for arrays whose shapes do not fit `structure`.
+    """
+
+    structure: Structure = eqx.field(static=True)
+    initial: Configuration = eqx.field(converter=partial(jax.tree.map, as_parameter))
+    masses: Array = parameter("of the bodies", "kg", ("b",), least=0.0)
+    coms: Array = parameter("centres of mass, body axes", "m", ("b", 3))
+    inertias: Array = parameter("about the centres of mass, body axes", "kg m²", ("b", 3, 3))
+    body_positions: Array = parameter("of the bodies on their links", "m", ("b", 3))
+    body_orientations: Array = parameter("of the bodies on their links", "", ("b", 4))
+    joint_positions: Array = parameter("of the joints on their parents' links", "m", ("j", 3))
+    joint_orientations: Array = parameter("of the joints on their parents' links", "", ("j", 4))
+    axes: Array = parameter("of the joints, link axes", "", ("j", 3))
+    factors: Array = parameter("of the coordinates that joints follow", "", ("j",))
+    offsets: Array = parameter("added to the coordinates", "rad, m", ("j",))
+    armatures: Array = parameter("inertias of the rotors", "kg m², kg", ("j",))
+    damping: Array = parameter("of the joints", "N m s/rad, N s/m", ("j",))
+    friction: Array = parameter("of the joints", "N m, N", ("j",))
+    friction_rate: Array = parameter("rate below which friction falls", "rad/s, m/s", ())
+    stiffness: Array = parameter("of the springs", "N m/rad, N/m", ("j",))
+    rest: Array = parameter("displacements at which springs are relaxed", "rad, m", ("j",))
+    gears: Array = parameter("of the controls", "", ("c",))
+    gains: Array = parameter("of the controls", "", ("c",))
+    biases: Array = parameter("of the controls", "", ("c", 3))
+    gravity: Array = parameter("acceleration of gravity, space axes", "m/s²", (3,))
+    limits: Array = parameter("bounds of the coordinates", "rad, m", ("s", 2))
+    rate_limits: Array = parameter("largest rates", "rad/s, m/s", ("s",))
+    control_limits: Array = parameter("bounds of the controls", "", ("c", 2))
+    notes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __check_init__(self) -> None:
+        s = self.structure
+        sizes = {"b": len(s.bodies), "j": len(s.joints), "c": len(s.actuated)}
+        sizes["s"] = len(s.scalar_joints)
+        for name, axes in _SHAPES.items():
+            shape: tuple[Any, ...] = tuple(sizes.get(axis, axis) for axis in axes)
+            _checks.check_shape(name, getattr(self, name), shape, "As the structure has it.")
+        _checks.check_not_negative("masses", self.masses)
+        _checks.check_positive("friction_rate", self.friction_rate)
+
+    def __str__(self) -> str:
+        s = self.structure
+        lines = [f"MultibodyTree of {len(s.bodies)} bodies on {len(s.joints)} joints, {self.space}"]
+        lines += [f"  joints    {', '.join(self.joint_names)}"]
+        lines += [f"  controls  {', '.join(s.actuators) or 'none'}"]
+        return "\n".join(lines + [f"  note      {note}" for note in self.notes])
+
+    @property
+    def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """SE(3) for each free joint, SO(3) for each ball joint, R^k for each row of k hinges and slides."""
+        return self.structure.space
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The number of controls."""
+        return len(self.structure.actuated)
+
+    @property
+    def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Names and units of the coordinates and rates, from the names of the joints."""
+        return state_of_tree(self.structure)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints in the order of their rates in v, without free ones and without those that follow another."""
+        s = self.structure
+        return tuple(s.joints[i].name for i in s.own if s.joints[i].kind != "free")
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """The bodies in the order of `masses`."""
+        return self.structure.bodies
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """The controls in their order."""
+        return self.structure.actuators
+
+    # --- mechanics ----------------------------------------------------------------------------
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        x = self._displacements(q)
+        turns, moves = motions_of_joints(self, q, x)
+        links = self._links(turns, moves)
+        weights = links.inertias.mass[:, None] * moves[self.structure.roots]
+        of_roots = jnp.dot(self.gravity, jnp.sum(weights, axis=0))
+        falling = of_roots + jnp.sum(links.gravity * links.inertias.moment)
+        springs = 0.5 * jnp.sum(self.stiffness * (x - self.rest) ** 2)
+        return links.kinetic_energy(self._rates(v)) + falling - springs
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Forces:
+        """Friction and damping of the joints, and the forces of the controls."""
+        s, rates = self.structure, self._rates(v)
+        damping, friction = self.damping[s.rate_joints], self.friction[s.rate_joints]
+        rubbing = friction / jnp.sqrt(rates * rates + self.friction_rate**2)
+        force = self._collected(-(damping + rubbing) * rates)
+        return force if not s.actuated else force + self._of_controls(q, v, control)
+
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
+        """The whole tree as one body, whose equations are recursive."""
+        x = self._displacements(q)
+        links = self._links(*motions_of_joints(self, q, x))
+        force = self.force(t, q, v, None if control is None else control(t))
+        springs = -self.stiffness * (x - self.rest)
+        force = force + self._collected(springs[self.structure.rate_joints])
+        return (RecursiveBody(links, self._spread(), v[None], force),)
+
+    def initial_state(self) -> tuple[Configuration, QuasiVelocity]:
+        """The configuration of the file, at rest."""
+        return self.initial, jnp.zeros(self.space.dim, self.masses.dtype)
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """Checks that the control gives one number for each of `control_names`, or is None."""
+        if control is not None:
+            names = ", ".join(self.control_names) or "this system has no controls"
+            check_control_value(t, control, (self.n_controls,), names)
+
+    # --- further quantities -------------------------------------------------------------------
+
+    def mass_matrix(self, q: Configuration) -> Float[Array, "n n"]:
+        """The mass matrix M = ∂²L/∂v∂v, `(n, n)`, over v: for a free base over (Ω, V) of the base in its own axes, and the
+        joint rates.
+
+        **Raises:** `ValueError` if q is no configuration of the space.
+        """
+        self.space.check(q)
+        return mass_matrix(self, jnp.zeros(()), jax.tree.map(jnp.asarray, q), None)
+
+    def joint_coordinates(self, q: Configuration) -> Float[Array, " s"]:
+        """The coordinates of all hinges and slides [rad, m], in the order of `joint_names`, for limits:
+        `PathLimit(lambda t, q, u, control: robot.joint_coordinates(q), *robot.limits.T)`.
+        """
+        return self.structure.scalars(q)
+
+    def pose(self, q: Configuration, body: str) -> Float[Array, " 7"]:
+        """The pose of a body in space: quaternion and position of the origin of its axes [m].
+
+        **Raises:** `ValueError` for a name that is not in `body_names`.
+        """
+        s = self.structure
+        _checks.check_choice("body", body, s.bodies)
+        b = s.bodies.index(body)
+        turn = self.body_orientations[b] / jnp.linalg.norm(self.body_orientations[b])
+        own = jnp.concatenate([turn, self.body_positions[b]])
+        if s.links[b] == WORLD:
+            return own
+        return SE3().compose(link_poses(self, q, self._displacements(q))[s.links[b]], own)
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
+        poses = link_poses(self, q, self._displacements(q))
+        return tuple((pose[:4], pose[4:]) for pose in poses)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """For each link lines to the joints that it carries, and the box with its inertia."""
+        return shapes_of(self.structure, self.joint_positions, self._link_inertias())
+
+    # --- parts of the equations ---------------------------------------------------------------
+
+    def _displacements(self, q: Configuration) -> Float[Array, " j"]:
+        """x of each hinge and slide; of ball and free joints `rest`, so that no spring acts."""
+        s = self.structure
+        scalars = s.scalars(q)
+        x = jnp.concatenate([scalars, jnp.zeros(1, scalars.dtype)])[s.scalar_of]
+        if s.spread is not None:
+            x = jnp.where(s.follows, self.factors, 1.0) * x
+        return jnp.where(s.is_scalar_joint, x + self.offsets, self.rest)
+
+    def _links(self, turns: Float[Array, "j 3 3"], moves: Rows) -> Links:
+        s = self.structure
+        rotations = in_root_axes(s, turns)
+        steps = jnp.einsum("jab,jb->ja", of_parents(s, rotations), moves)  # zero at the roots
+        places = from_root(s, steps)
+        gravity = jnp.einsum("jba,b->ja", turns[s.roots], self.gravity)
+        inertias = self._link_inertias().moved(rotations, places)
+        twists = self._twists(rotations, places)
+        return Links(s, twists, inertias, gravity, self.armatures[s.rate_joints])
+
+    def _twists(self, rotations: Float[Array, "j 3 3"], places: Rows) -> Twists:
+        """The twist of each joint at unit rate: (s, p × s) of rotations, (0, s) of translations."""
+        s = self.structure
+        joints, turn = s.rate_joints, s.is_rotation[:, None]
+        units = jnp.asarray(s.units, self.axes.dtype)
+        axes = jnp.where(s.is_scalar[:, None], unit_rows(self.axes)[joints], units)
+        along = jnp.einsum("rab,rb->ra", rotations[joints], axes)
+        linear = jnp.where(turn, rows_cross(places[joints], along), along)
+        return Twists(jnp.where(turn, along, 0.0), linear)
+
+    def _link_inertias(self) -> Inertias:
+        """The inertias of the links in their own axes: the sums over their bodies."""
+        turns = jax.vmap(quaternion_matrix)(unit_rows(self.body_orientations))
+        coms = self.body_positions + jnp.einsum("bij,bj->bi", turns, self.coms)
+        centred = Inertias(self.masses, jnp.zeros_like(coms), self.inertias)
+        on = np.arange(len(self.structure.joints))[:, None] == np.array(self.structure.links)[None]
+        on = jnp.asarray(on, self.masses.dtype)
+        return Inertias(*(jnp.tensordot(on, x, axes=1) for x in centred.moved(turns, coms)))
+
+    def _spread(self) -> Float[Array, "r n"] | None:
+        """The matrix G of rates = G v; None if the rates are v, because no joint follows another."""
+        s = self.structure
+        if s.spread is None:
+            return None
+        factors = jnp.where(s.follows, self.factors, 1.0)[s.rate_joints]
+        return factors[:, None] * jnp.asarray(s.spread, factors.dtype)
+
+    def _rates(self, v: Velocity) -> Float[Array, " r"]:
+        spread = self._spread()
+        return v if spread is None else spread @ v
+
+    def _collected(self, forces: Float[Array, " r"]) -> Forces:
+        """The generalised forces Gᵀ F of forces along the rates."""
+        spread = self._spread()
+        return forces if spread is None else spread.T @ forces
+
+    def _of_controls(self, q: Configuration, v: Velocity, control: Control) -> Forces:
+        s = self.structure
+        value = jnp.zeros_like(self.gears) if control is None else control
+        length = self.gears * s.scalars(q)[s.scalar_of[np.array(s.actuated)]]
+        rate = self.gears * v[s.actuated_velocities]
+        constant, by_length, by_rate = self.biases.T
+        pull = self.gains * value + constant + by_length * length + by_rate * rate
+        on = s.actuated_velocities[None] == np.arange(s.space.dim)[:, None]
+        return jnp.asarray(on, v.dtype) @ (self.gears * pull)
+
+
+_SHAPES: dict[str, Any] = {
+    p.name: p.notes.shapes[0] for p in parameters_of(MultibodyTree) if p.notes.shapes
+}
