@@ -12,11 +12,10 @@ from tests.multibody.models import MANY_JOINTS, arm, mjcf, urdf
 mujoco = pytest.importorskip("mujoco")
 
 
-def of_arm(floats):
+def of_arm():
     spec = mujoco.MjSpec.from_string(arm(damping=0.3))
     spec.compiler.fusestatic = False
-    if floats:
-        spec.bodies[1].add_freejoint().name = "base"
+    spec.bodies[1].add_freejoint().name = "base"
     model = spec.compile()
     model.opt.gravity[:] = [0, 0, -9.81]
     return model
@@ -24,8 +23,7 @@ def of_arm(floats):
 
 CASES = {
     "MJCF": lambda: (mjcf(MANY_JOINTS), mujoco.MjModel.from_xml_string(MANY_JOINTS)),
-    "URDF, floating": lambda: (urdf(arm(damping=0.3)), of_arm(True)),
-    "URDF, fixed": lambda: (urdf(arm(damping=0.3), floating=False), of_arm(False)),
+    "URDF": lambda: (urdf(arm(damping=0.3)), of_arm()),
 }
 
 
