@@ -8,7 +8,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.mechanics import symmetric_solve
 from jaxhamel.multibody._recursion import Links
 
-Rows = Float[Array, "1 n"]
+Row = Float[Array, "1 n"]
 
 
 class RecursiveBody(eqx.Module):
@@ -21,14 +21,14 @@ class RecursiveBody(eqx.Module):
 
     links: Links
     spread: Float[Array, "r n"] | None
-    velocity: Rows
+    velocity: Row
     force: Float[Array, " n"]
 
-    def velocities(self) -> Rows:
+    def velocities(self) -> Row:
         """The velocity v, on whose time derivative Gauss' function depends."""
         return self.velocity
 
-    def momentum_rate(self, rate: Rows) -> Rows:
+    def momentum_rate(self, rate: Row) -> Row:
         """M v̇ − f for the given v̇, by recursive Newton–Euler."""
         v, rate = self.velocity[0], rate[0]
         if self.spread is None:
@@ -36,11 +36,11 @@ class RecursiveBody(eqx.Module):
         along = self.links.forces(self.spread @ v, self.spread @ rate)
         return (self.spread.T @ along - self.force)[None]
 
-    def weigh(self, column: Rows) -> Rows:
+    def weigh(self, column: Row) -> Row:
         """The product of M and one column of ∂v/∂u."""
         return (self._mass_matrix() @ column[0])[None]
 
-    def constraint(self, rate: Rows) -> Scalar:
+    def constraint(self, rate: Row) -> Scalar:
         """Gauss' function at the given v̇."""
         residual = self.momentum_rate(rate)[0]
         return 0.5 * jnp.dot(residual, symmetric_solve(self._mass_matrix(), residual))

@@ -16,7 +16,7 @@ class RobotFileError(ValueError):
     """A file of a robot that cannot be read as a tree of rigid bodies."""
 
 
-class Element:
+class XmlElement:
     """An element of a file, with checked attributes.
 
     - `tag`: its tag; `place`: file and element in words; `attributes`: by default those in the file.
@@ -29,8 +29,10 @@ class Element:
         self.tag = element.tag
         self.attributes = dict(element.attrib if attributes is None else attributes)
 
-    def __iter__(self) -> Iterator["Element"]:
-        return (Element(child, self._file) for child in self._element if isinstance(child.tag, str))
+    def __iter__(self) -> Iterator["XmlElement"]:
+        return (
+            XmlElement(child, self._file) for child in self._element if isinstance(child.tag, str)
+        )
 
     @property
     def place(self) -> str:
@@ -40,25 +42,25 @@ class Element:
             f'{self._file}: <{self.tag} name="{name}">' if name else f"{self._file}: <{self.tag}>"
         )
 
-    def with_attributes(self, attributes: Mapping[str, str]) -> "Element":
+    def with_attributes(self, attributes: Mapping[str, str]) -> "XmlElement":
         """The same element with other attributes."""
-        return Element(self._element, self._file, attributes)
+        return XmlElement(self._element, self._file, attributes)
 
     def error(self, message: str) -> RobotFileError:
         """An error about this element."""
         return RobotFileError(f"{self.place} {message}")
 
-    def descendants(self) -> Iterator["Element"]:
+    def descendants(self) -> Iterator["XmlElement"]:
         """All elements inside this one."""
         for child in self:
             yield child
             yield from child.descendants()
 
-    def all(self, tag: str) -> list["Element"]:
+    def all(self, tag: str) -> list["XmlElement"]:
         """The children with this tag."""
         return [child for child in self if child.tag == tag]
 
-    def one(self, tag: str) -> "Element | None":
+    def one(self, tag: str) -> "XmlElement | None":
         """The only child with this tag; None if there is none."""
         found = self.all(tag)
         if len(found) > 1:
@@ -111,7 +113,7 @@ class Element:
         return number
 
 
-def root_of(path: str | PathLike[str], tag: str, kind: str) -> Element:
+def root_of(path: str | PathLike[str], tag: str, kind: str) -> XmlElement:
     """The root of an XML file, which must have this tag.
 
     **Raises:** `TypeError` for an argument that is no path, `FileNotFoundError`, `RobotFileError` for a file that is no XML
@@ -128,10 +130,10 @@ def root_of(path: str | PathLike[str], tag: str, kind: str) -> Element:
         raise RobotFileError(f"{file.name}: the file is no XML: {error}.") from None
     if root.tag != tag:
         raise RobotFileError(f"{file.name}: the root is <{root.tag}>; a {kind} file has <{tag}>.")
-    return Element(root, file.name)
+    return XmlElement(root, file.name)
 
 
-def ignored(element: Element, known: tuple[str, ...]) -> Iterator[str]:
+def ignored(element: XmlElement, known: tuple[str, ...]) -> Iterator[str]:
     """Notes on the children of an element whose tags have no effect."""
     for tag, number in Counter(child.tag for child in element if child.tag not in known).items():
         several = f"{number} elements <{tag}>" if number > 1 else f"an element <{tag}>"

@@ -5,8 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxhamel.multibody._rotations import UNTURNED, about, from_euler, from_matrix, to_direction
-from jaxhamel.multibody._xml import Element, nearest
+from jaxhamel.multibody._files._rotations import (
+    UNTURNED,
+    about,
+    from_euler,
+    from_matrix,
+    to_direction,
+)
+from jaxhamel.multibody._files._xml import XmlElement, nearest
 
 MAIN = "main"  # the class of elements that name none
 ACTUATORS = ("motor", "position", "velocity", "general")
@@ -33,7 +39,7 @@ class Settings:
     classes: dict[str, dict[str, dict[str, str]]]
 
     @classmethod
-    def of(cls, file: Element) -> "Settings":
+    def of(cls, file: XmlElement) -> "Settings":
         """The settings of a file."""
         attributes = {k: v for x in file.all("compiler") for k, v in x.attributes.items()}
         compiler = (file.one("compiler") or file).with_attributes(attributes)
@@ -56,7 +62,9 @@ class Settings:
             _classes(file),
         )
 
-    def with_defaults(self, element: Element, inherited: str, tag: str | None = None) -> Element:
+    def with_defaults(
+        self, element: XmlElement, inherited: str, tag: str | None = None
+    ) -> XmlElement:
         """The element with the default attributes of its class, or of the class that it inherits from a body."""
         name = element.text("class", inherited)
         if name not in self.classes:
@@ -70,34 +78,34 @@ class Settings:
         """An angle of the file in rad."""
         return float(np.deg2rad(number)) if self.degrees else number
 
-    def orientation(self, element: Element) -> np.ndarray:
+    def orientation(self, element: XmlElement) -> np.ndarray:
         """The orientation of an element as a unit quaternion."""
         given = [name for name in ORIENTATIONS if name in element.attributes]
         if len(given) > 1:
             raise element.error(f"has {' and '.join(given)}; one of them gives the orientation.")
         return _READERS[given[0]](self, element) if given else UNTURNED
 
-    def _quat(self, element: Element) -> np.ndarray:
+    def _quat(self, element: XmlElement) -> np.ndarray:
         q = element.numbers("quat", 4)
         return q / _length(element, "quat", q)
 
-    def _axisangle(self, element: Element) -> np.ndarray:
+    def _axisangle(self, element: XmlElement) -> np.ndarray:
         *axis, angle = element.numbers("axisangle", 4)
         _length(element, "axisangle", np.array(axis))
         return about(np.array(axis), self.angle(angle))
 
-    def _euler(self, element: Element) -> np.ndarray:
+    def _euler(self, element: XmlElement) -> np.ndarray:
         angles = [self.angle(angle) for angle in element.numbers("euler", 3)]
         return from_euler(np.array(angles), self.sequence)
 
-    def _xyaxes(self, element: Element) -> np.ndarray:
+    def _xyaxes(self, element: XmlElement) -> np.ndarray:
         x, y = np.split(element.numbers("xyaxes", 6), 2)
         x = x / _length(element, "xyaxes", x)
         y = y - (x @ y) * x
         y = y / _length(element, "xyaxes", y)
         return from_matrix(np.stack([x, y, np.cross(x, y)], axis=1))
 
-    def _zaxis(self, element: Element) -> np.ndarray:
+    def _zaxis(self, element: XmlElement) -> np.ndarray:
         z = element.numbers("zaxis", 3)
         _length(element, "zaxis", z)
         return to_direction(z)
@@ -112,14 +120,14 @@ _READERS = {
 }
 
 
-def _length(element: Element, name: str, vector: np.ndarray) -> float:
+def _length(element: XmlElement, name: str, vector: np.ndarray) -> float:
     length = float(np.linalg.norm(vector))
     if length < 1e-14:
         raise element.error(f'has {name}="{element.text(name)}"; it needs a direction.')
     return length
 
 
-def _classes(file: Element) -> dict[str, dict[str, dict[str, str]]]:
+def _classes(file: XmlElement) -> dict[str, dict[str, dict[str, str]]]:
     """The default attributes of each tag, by class; `main` is always there."""
     found: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
     for element in file.all("default"):
@@ -129,7 +137,7 @@ def _classes(file: Element) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def _nested(
-    element: Element, inherited: dict[str, dict[str, str]], fallback: str | None = None
+    element: XmlElement, inherited: dict[str, dict[str, str]], fallback: str | None = None
 ) -> Iterator[tuple[str, dict[str, dict[str, str]]]]:
     """A class and those inside it, each with the attributes that it inherits."""
     own = {tag: dict(attributes) for tag, attributes in inherited.items()}

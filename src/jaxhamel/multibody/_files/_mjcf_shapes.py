@@ -4,17 +4,17 @@ import math
 
 import numpy as np
 
-from jaxhamel.multibody._descriptions import Inertial
-from jaxhamel.multibody._mjcf_settings import Settings
-from jaxhamel.multibody._rotations import matrix, to_direction
-from jaxhamel.multibody._xml import Element
+from jaxhamel.multibody._files._descriptions import Inertial
+from jaxhamel.multibody._files._mjcf_settings import Settings
+from jaxhamel.multibody._files._rotations import matrix, to_direction
+from jaxhamel.multibody._files._xml import XmlElement
 
 DENSITY = 1000.0  # of geoms that state none [kg/m³]
 WITHOUT_MASS = ("plane", "hfield")
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 
 
-def inertial_of_shapes(geoms: list[Element], settings: Settings) -> Inertial:
+def inertial_of_shapes(geoms: list[XmlElement], settings: Settings) -> Inertial:
     """Mass, centre of mass and inertia of all geoms of a body together."""
     parts = [x for geom in geoms if (x := _inertial(geom, settings)).mass > 0]
     if not parts:
@@ -30,7 +30,7 @@ def _shift(d: np.ndarray) -> np.ndarray:
     return d @ d * np.eye(3) - np.outer(d, d)
 
 
-def _inertial(geom: Element, settings: Settings) -> Inertial:
+def _inertial(geom: XmlElement, settings: Settings) -> Inertial:
     kind = geom.text("type", "sphere")
     first, last = settings.groups
     if kind in WITHOUT_MASS or not first <= geom.number("group", 0) <= last:
@@ -56,7 +56,7 @@ def _inertial(geom: Element, settings: Settings) -> Inertial:
 
 
 def _dimensions(
-    geom: Element, kind: str, settings: Settings
+    geom: XmlElement, kind: str, settings: Settings
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The sizes of a geom, its position and its orientation."""
     count = SIZES[kind]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from jaxhamel.multibody._descriptions import UNLIMITED, ControlDescription, JointDescription
-from jaxhamel.multibody._mjcf_settings import ACTUATORS, MAIN, Settings
-from jaxhamel.multibody._xml import Element, nearest
+from jaxhamel.multibody._files._descriptions import UNLIMITED, ControlDescription, JointDescription
+from jaxhamel.multibody._files._mjcf_settings import ACTUATORS, MAIN, Settings
+from jaxhamel.multibody._files._xml import XmlElement, nearest
 
 NOT_SUPPORTED = (
     "dampratio",
@@ -18,7 +18,7 @@ NOT_SUPPORTED = (
 
 
 def controls_of(
-    file: Element, settings: Settings, joints: dict[str, JointDescription]
+    file: XmlElement, settings: Settings, joints: dict[str, JointDescription]
 ) -> list[ControlDescription]:
     """A control for each actuator; without any `<actuator>` a force or torque at each hinge and slide."""
     sections = file.all("actuator")
@@ -30,7 +30,7 @@ def controls_of(
 
 
 def _control(
-    element: Element, settings: Settings, joints: dict[str, JointDescription]
+    element: XmlElement, settings: Settings, joints: dict[str, JointDescription]
 ) -> ControlDescription:
     if element.tag not in ACTUATORS:
         raise element.error(
@@ -54,7 +54,7 @@ def _control(
     return ControlDescription(element.text("name", joint), joint, gear, gain, bias, limits)
 
 
-def _law(element: Element) -> tuple[float, tuple[float, float, float]]:
+def _law(element: XmlElement) -> tuple[float, tuple[float, float, float]]:
     """The gain g and the bias b of the force g · control + b · (1, length, rate)."""
     if element.tag == "motor":
         return 1.0, (0.0, 0.0, 0.0)
@@ -74,7 +74,7 @@ def _law(element: Element) -> tuple[float, tuple[float, float, float]]:
 
 
 def limits_of(
-    element: Element, name: str, switch: str, settings: Settings, angles: bool = False
+    element: XmlElement, name: str, switch: str, settings: Settings, angles: bool = False
 ) -> tuple[float, float]:
     """The range that the attribute `name` gives, if the attribute `switch` lets it limit."""
     limited = element.choice(switch, ("auto", "true", "false"), "auto")

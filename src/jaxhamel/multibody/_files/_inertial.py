@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from jaxhamel.multibody._descriptions import Inertial
-from jaxhamel.multibody._rotations import matrix
-from jaxhamel.multibody._xml import Element
+from jaxhamel.multibody._files._descriptions import Inertial
+from jaxhamel.multibody._files._rotations import matrix
+from jaxhamel.multibody._files._xml import XmlElement
 
 SLACK = 1e-3  # files have few digits: how far, relatively, moments may violate what holds for a rigid body
 
 
 def checked_inertial(
-    element: Element, mass: float, com: np.ndarray, inertia: np.ndarray, orientation: np.ndarray
+    element: XmlElement, mass: float, com: np.ndarray, inertia: np.ndarray, orientation: np.ndarray
 ) -> Inertial:
     """Mass, centre of mass and inertia, the latter turned from axes with this orientation to those of the body.
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxhamel.multibody._rotations import UNTURNED
+from jaxhamel.multibody._files._rotations import UNTURNED
 
 Vector = np.ndarray
 NOWHERE = np.zeros(3)

@@ -8,20 +8,20 @@ from os import PathLike
 import numpy as np
 
 from jaxhamel._words import counted
-from jaxhamel.multibody._assembly import assemble
-from jaxhamel.multibody._descriptions import (
+from jaxhamel.multibody._files._assembly import assemble
+from jaxhamel.multibody._files._descriptions import (
     UNLIMITED,
     BodyDescription,
     Inertial,
     JointDescription,
 )
-from jaxhamel.multibody._inertial import checked_inertial, symmetric
-from jaxhamel.multibody._mjcf_controls import controls_of, limits_of
-from jaxhamel.multibody._mjcf_settings import MAIN, Settings
-from jaxhamel.multibody._mjcf_shapes import inertial_of_shapes
-from jaxhamel.multibody._rotations import UNTURNED
+from jaxhamel.multibody._files._inertial import checked_inertial, symmetric
+from jaxhamel.multibody._files._mjcf_controls import controls_of, limits_of
+from jaxhamel.multibody._files._mjcf_settings import MAIN, Settings
+from jaxhamel.multibody._files._mjcf_shapes import inertial_of_shapes
+from jaxhamel.multibody._files._rotations import UNTURNED
+from jaxhamel.multibody._files._xml import XmlElement, root_of
 from jaxhamel.multibody._tree import MultibodyTree
-from jaxhamel.multibody._xml import Element, root_of
 
 GRAVITY = (0.0, 0.0, -9.81)
 JOINTS = ("joint", "freejoint")
@@ -92,7 +92,7 @@ def read_mjcf(path: str | PathLike[str]) -> MultibodyTree:
 class _Reader:
     """Reads the bodies of a file, and counts what has no effect."""
 
-    def __init__(self, file: Element, settings: Settings):
+    def __init__(self, file: XmlElement, settings: Settings):
         self.settings = settings
         self.shapes = self.limits = 0
         self._names = {kind: _given_names(file, tags) for kind, tags in NAMED.items()}
@@ -106,7 +106,7 @@ class _Reader:
             yield f"the limits of {number} are kept in `limits`; no motion stops there"
 
     def bodies(
-        self, element: Element, parent: str | None, inherited: str
+        self, element: XmlElement, parent: str | None, inherited: str
     ) -> Iterator[BodyDescription]:
         """A body and those inside it."""
         for child in element:
@@ -127,7 +127,7 @@ class _Reader:
         for child in element.all("body"):
             yield from self.bodies(child, name, inherited)
 
-    def _name(self, element: Element, kind: str, made: str) -> str:
+    def _name(self, element: XmlElement, kind: str, made: str) -> str:
         """The name of an element; one that begins with `made` if it has none."""
         if name := element.text("name", ""):
             return name
@@ -140,7 +140,7 @@ class _Reader:
         used.add(name)
         return name
 
-    def _inertial(self, element: Element, inherited: str) -> Inertial:
+    def _inertial(self, element: XmlElement, inherited: str) -> Inertial:
         """From <inertial> or from the geoms, as <compiler inertiafromgeom> has it."""
         geoms = [self.settings.with_defaults(geom, inherited) for geom in element.all("geom")]
         self.shapes += len(geoms)
@@ -149,7 +149,7 @@ class _Reader:
             return inertial_of_shapes(geoms, self.settings)
         return Inertial() if given is None else self._given_inertial(given)
 
-    def _given_inertial(self, element: Element) -> Inertial:
+    def _given_inertial(self, element: XmlElement) -> Inertial:
         com, orientation = element.numbers("pos", 3), self.settings.orientation(element)
         if "fullinertia" in element.attributes:
             inertia = symmetric(*element.numbers("fullinertia", 6))
@@ -157,7 +157,7 @@ class _Reader:
             inertia = np.diag(element.numbers("diaginertia", 3, (0.0, 0.0, 0.0)))
         return checked_inertial(element, element.number("mass"), com, inertia, orientation)
 
-    def _joint(self, element: Element, body: str, inherited: str) -> JointDescription:
+    def _joint(self, element: XmlElement, body: str, inherited: str) -> JointDescription:
         if element.tag == "freejoint":
             if element.text("align", "false") == "true":
                 raise element.error('has align="true", which is not supported.')
@@ -191,7 +191,7 @@ class _Reader:
         )
 
 
-def _given_names(file: Element, tags: tuple[str, ...]) -> set[str]:
+def _given_names(file: XmlElement, tags: tuple[str, ...]) -> set[str]:
     """The names that the file gives to elements with these tags, each of which may be there only once."""
     found: set[str] = set()
     for element in file.descendants():
@@ -203,7 +203,7 @@ def _given_names(file: Element, tags: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _check_joint(element: Element, kind: str) -> None:
+def _check_joint(element: XmlElement, kind: str) -> None:
     """Checks that a joint has no forces that are not supported."""
     if np.any(element.numbers("springdamper", 2, (0.0, 0.0))):
         raise element.error("has springdamper, which is not supported; give stiffness and damping.")
@@ -212,7 +212,7 @@ def _check_joint(element: Element, kind: str) -> None:
 
 
 def _free_alone(
-    element: Element,
+    element: XmlElement,
     parent: str | None,
     joints: Sequence[JointDescription],
     position: np.ndarray,
@@ -226,7 +226,7 @@ def _free_alone(
     return replace(joints[0], initial=np.concatenate([orientation, position]))
 
 
-def _check_sections(file: Element) -> None:
+def _check_sections(file: XmlElement) -> None:
     """Checks that no section of the file would change the motion and is not supported."""
     for section in file:
         if section.tag in REFUSED and [*section]:
@@ -244,7 +244,7 @@ def _check_sections(file: Element) -> None:
                 raise option.error(f"has {name}; forces of a fluid are not supported.")
 
 
-def _gravity(file: Element) -> np.ndarray:
+def _gravity(file: XmlElement) -> np.ndarray:
     """The acceleration of gravity; zero if a flag turns it off."""
     gravity = np.array(GRAVITY)
     for option in file.all("option"):
@@ -255,7 +255,7 @@ def _gravity(file: Element) -> np.ndarray:
     return gravity
 
 
-def _notes(file: Element) -> Iterator[str]:
+def _notes(file: XmlElement) -> Iterator[str]:
     """What the sections of the file have without effect."""
     for section in file:
         if section.tag not in HARMLESS and [*section]:

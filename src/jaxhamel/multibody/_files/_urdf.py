@@ -9,18 +9,18 @@ import numpy as np
 from jaxhamel import _checks
 from jaxhamel._checks._values import described
 from jaxhamel._words import counted
-from jaxhamel.multibody._assembly import assemble
-from jaxhamel.multibody._descriptions import (
+from jaxhamel.multibody._files._assembly import assemble
+from jaxhamel.multibody._files._descriptions import (
     UNLIMITED,
     BodyDescription,
     ControlDescription,
     Inertial,
     JointDescription,
 )
-from jaxhamel.multibody._inertial import checked_inertial, symmetric
-from jaxhamel.multibody._rotations import UNTURNED, from_euler, matrix, to_direction
+from jaxhamel.multibody._files._inertial import checked_inertial, symmetric
+from jaxhamel.multibody._files._rotations import UNTURNED, from_euler, matrix, to_direction
+from jaxhamel.multibody._files._xml import XmlElement, ignored, nearest, root_of
 from jaxhamel.multibody._tree import MultibodyTree
-from jaxhamel.multibody._xml import Element, ignored, nearest, root_of
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GRAVITY = (0.0, 0.0, -9.81)
@@ -83,9 +83,9 @@ def read_urdf(
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def _named(file: Element, tag: str) -> dict[str, Element]:
+def _named(file: XmlElement, tag: str) -> dict[str, XmlElement]:
     """All elements with this tag, by name."""
-    found: dict[str, Element] = {}
+    found: dict[str, XmlElement] = {}
     for element in file.all(tag):
         name = element.text("name")
         if name in found:
@@ -94,16 +94,18 @@ def _named(file: Element, tag: str) -> dict[str, Element]:
     return found
 
 
-def _children(links: dict[str, Element], joints: dict[str, Element]) -> dict[str, list[Element]]:
+def _children(
+    links: dict[str, XmlElement], joints: dict[str, XmlElement]
+) -> dict[str, list[XmlElement]]:
     """The joints on each link, in the order of the file."""
-    found: dict[str, list[Element]] = {name: [] for name in links}
+    found: dict[str, list[XmlElement]] = {name: [] for name in links}
     for joint in joints.values():
         _end(joint, "child", links)
         found[_end(joint, "parent", links)].append(joint)
     return found
 
 
-def _end(joint: Element, tag: str, links: dict[str, Element]) -> str:
+def _end(joint: XmlElement, tag: str, links: dict[str, XmlElement]) -> str:
     """The name of a joint's parent or child."""
     element = joint.one(tag)
     if element is None:
@@ -116,11 +118,11 @@ def _end(joint: Element, tag: str, links: dict[str, Element]) -> str:
     return name
 
 
-def _root(file: Element, links: dict[str, Element], joints: dict[str, Element]) -> str:
+def _root(file: XmlElement, links: dict[str, XmlElement], joints: dict[str, XmlElement]) -> str:
     """The only link that is no child."""
     if not links:
         raise file.error("has no <link>.")
-    owner: dict[str, Element] = {}
+    owner: dict[str, XmlElement] = {}
     for joint in joints.values():
         child = _end(joint, "child", links)
         if child in owner:
@@ -143,28 +145,28 @@ def _root(file: Element, links: dict[str, Element], joints: dict[str, Element]) 
 
 
 def _check_all_reached(
-    file: Element, links: dict[str, Element], bodies: Sequence[BodyDescription]
+    file: XmlElement, links: dict[str, XmlElement], bodies: Sequence[BodyDescription]
 ) -> None:
     lost = [name for name in links if name not in {body.name for body in bodies}]
     if lost:
         raise file.error(f"has a cycle of joints through the links {', '.join(lost)}.")
 
 
-def _floats(floating: bool | None, root: str, joints: Sequence[Element]) -> bool:
+def _floats(floating: bool | None, root: str, joints: Sequence[XmlElement]) -> bool:
     """Whether the root link floats."""
     if floating is not None:
         return floating
     return root != "world" and all(joint.text("type", "") != "floating" for joint in joints)
 
 
-def _root_body(link: Element, floats: bool) -> BodyDescription:
+def _root_body(link: XmlElement, floats: bool) -> BodyDescription:
     name = link.text("name")
     joint = JointDescription(name, "free", initial=POSE)
     return BodyDescription(name, None, _inertial(link), (joint,) if floats else ())
 
 
 def _bodies(
-    links: dict[str, Element], parent: str, children: dict[str, list[Element]]
+    links: dict[str, XmlElement], parent: str, children: dict[str, list[XmlElement]]
 ) -> Iterator[BodyDescription]:
     """The links that a link carries, each after the one that carries it."""
     for joint in children[parent]:
@@ -178,7 +180,7 @@ def _bodies(
 # --- links and joints -----------------------------------------------------------------------------
 
 
-def _origin(element: Element) -> tuple[np.ndarray, np.ndarray]:
+def _origin(element: XmlElement) -> tuple[np.ndarray, np.ndarray]:
     """Position and quaternion of <origin>; roll, pitch and yaw turn about axes that rest."""
     origin = element.one("origin")
     if origin is None:
@@ -187,7 +189,7 @@ def _origin(element: Element) -> tuple[np.ndarray, np.ndarray]:
     return origin.numbers("xyz", 3, (0.0, 0.0, 0.0)), from_euler(angles, "XYZ")
 
 
-def _inertial(link: Element) -> Inertial:
+def _inertial(link: XmlElement) -> Inertial:
     element = link.one("inertial")
     if element is None:
         return Inertial()
@@ -200,7 +202,7 @@ def _inertial(link: Element) -> Inertial:
     return checked_inertial(link, mass.number("value"), com, symmetric(*values), orientation)
 
 
-def _joints(element: Element) -> tuple[JointDescription, ...]:
+def _joints(element: XmlElement) -> tuple[JointDescription, ...]:
     """The joint of an element: none for a fixed one, two slides and a hinge for a planar one."""
     kind = element.choice("type", KINDS, "")
     name = element.text("name")
@@ -228,7 +230,7 @@ def _joints(element: Element) -> tuple[JointDescription, ...]:
     return (_following(element, _limited(element, kind, scalar)),)
 
 
-def _limited(element: Element, kind: str, joint: JointDescription) -> JointDescription:
+def _limited(element: XmlElement, kind: str, joint: JointDescription) -> JointDescription:
     """The joint with the limits of <limit>; those of a continuous joint are the ones of its rate alone."""
     limit = element.one("limit")
     if limit is None:
@@ -242,7 +244,7 @@ def _limited(element: Element, kind: str, joint: JointDescription) -> JointDescr
     return replace(joint, limits=(lower, upper), rate_limit=rate)
 
 
-def _following(element: Element, joint: JointDescription) -> JointDescription:
+def _following(element: XmlElement, joint: JointDescription) -> JointDescription:
     mimic = element.one("mimic")
     if mimic is None:
         return joint
@@ -251,7 +253,7 @@ def _following(element: Element, joint: JointDescription) -> JointDescription:
 
 
 def _check_mimic(
-    element: Element, joint: JointDescription | None, joints: dict[str, JointDescription]
+    element: XmlElement, joint: JointDescription | None, joints: dict[str, JointDescription]
 ) -> None:
     """Checks that a joint follows one that has a coordinate of its own."""
     if joint is None or joint.follows is None:
@@ -269,7 +271,7 @@ def _check_mimic(
 
 
 def _controls(
-    elements: dict[str, Element],
+    elements: dict[str, XmlElement],
     joints: Sequence[JointDescription],
     actuated: Sequence[str] | None,
 ) -> list[ControlDescription]:
@@ -286,7 +288,7 @@ def _controls(
     return [ControlDescription(name, name, limits=_effort(elements.get(name))) for name in chosen]
 
 
-def _effort(element: Element | None) -> tuple[float, float]:
+def _effort(element: XmlElement | None) -> tuple[float, float]:
     limit = None if element is None else element.one("limit")
     if limit is None or "effort" not in limit.attributes:
         return UNLIMITED
@@ -301,7 +303,9 @@ def _base_note(root: str, floats: bool, floating: bool | None) -> str:
     return f"the root link {root} is fixed in space"
 
 
-def _notes(file: Element, links: dict[str, Element], joints: dict[str, Element]) -> Iterator[str]:
+def _notes(
+    file: XmlElement, links: dict[str, XmlElement], joints: dict[str, XmlElement]
+) -> Iterator[str]:
     """What the file has and the system does not."""
     yield from ignored(file, ("link", "joint"))
     for tag, meaning in (

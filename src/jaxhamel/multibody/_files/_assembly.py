@@ -5,11 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxhamel.multibody._descriptions import BodyDescription, ControlDescription, JointDescription
-from jaxhamel.multibody._rotations import UNTURNED, matrix, product
+from jaxhamel.multibody._files._descriptions import (
+    BodyDescription,
+    ControlDescription,
+    JointDescription,
+)
+from jaxhamel.multibody._files._rotations import UNTURNED, matrix, product
+from jaxhamel.multibody._files._xml import XmlElement
 from jaxhamel.multibody._structure import WORLD, Joint, Structure
 from jaxhamel.multibody._tree import MultibodyTree
-from jaxhamel.multibody._xml import Element
 
 FRICTION_RATE = 0.01  # Coulomb friction falls below this rate [rad/s, m/s]
 
@@ -28,7 +32,7 @@ class Placed(NamedTuple):
 
 
 def assemble(
-    file: Element,
+    file: XmlElement,
     bodies: Sequence[BodyDescription],
     controls: Sequence[ControlDescription],
     gravity: np.ndarray,
@@ -84,7 +88,7 @@ def _places(
 
 
 def _check_carried(
-    file: Element,
+    file: XmlElement,
     bodies: Sequence[BodyDescription],
     joints: Sequence[JointDescription],
     structure: Structure,
