@@ -366,7 +366,7 @@ COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: Sampled(lambda t: t, 0.1), TypeError, r"`law` is .*\(t, q, u\) -> command"),
+        (lambda: Sampled(lambda t: t, 0.1), TypeError, r"cannot be called with three arguments; .* \(t, q, u\) -> command"),
         (lambda: Sampled(LAW, 0.1, sensors=Sensors((nothing,))), TypeError, r"`law`.*\(t, observation\) -> command"),
         (lambda: Sampled(LAW, 0.0), ValueError, "`period` is 0.*must be positive"),
         (lambda: Sampled(LAW, 0.1, delay=0.5), ValueError, "`delay` is 0.5; it counts sampling periods.*multiple"),

@@ -29,8 +29,10 @@ def check_law(controller) -> None:
             )
     elif not callable(law) or not callable_with(law, wanted):
         because = "" if of_state else ", because there are `sensors`"
+        many = f" that cannot be called with {'three' if of_state else 'two'} arguments"
+        kind = type_of(law) + (many if callable(law) else "")
         raise TypeError(
-            f"`law` is {type_of(law)}; it must be a callable pytree {words} -> command{because}."
+            f"`law` is {kind}; it must be a callable pytree {words} -> command{because}."
         )
 
 
