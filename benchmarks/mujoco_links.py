@@ -1,10 +1,12 @@
-"""Chains and a floating tree in MuJoCo and here, at equal accuracy: one trajectory.
+"""Chains, a floating tree and a robot in MuJoCo and here, at equal accuracy: one trajectory.
 
     pip install mujoco
     python benchmarks/mujoco_links.py [--quick]
 
 Planar chains of 5, 10 and 20 links of unit length with unit masses at the ends, and a binary tree of twelve such links that
-hangs from a floating body (two slides and a hinge, 15 degrees of freedom), 1 s under gravity, chains from rest. MuJoCo: RK4
+hangs from a floating body (two slides and a hinge, 15 degrees of freedom), 1 s under gravity, chains from rest. A robot of
+rigid bodies in space: a free base and a binary tree of twelve hinges with different axes, written to a file that MuJoCo and
+`read_mjcf` read (18 degrees of freedom; masses and lengths are arguments of the compiled motion here, too). MuJoCo: RK4
 without contacts, its own loop in C, with steps of 0.01 and 0.0025 s. Here: `simulate` (Tsit5) at the largest tolerance of
 a ladder of tens whose error is no larger. An error is the largest of all angles and places at the end, against `simulate`
 at a tolerance of 1e-13. Medians of runs in turns, processor seconds.
@@ -16,9 +18,11 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 HERE = sys.path.pop(0)  # a file of this folder would shadow the package `mujoco`
@@ -134,15 +138,82 @@ class Case:
         return jax.jit(lambda tolerance: run(rtol=tolerance, atol=tolerance).q_end)
 
 
-def cases(quick: bool) -> list[Case]:
-    """The chains, and the floating tree."""
+class Robot:
+    """A free base with a tree of hinges, from one file for both."""
+
+    name = "robot of 12 joints"
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.axes, self.offsets = rng.normal(size=(2, JOINTS, 3))
+        self.offsets *= 0.3 / np.linalg.norm(self.offsets, axis=1)[:, None]
+        self.u = np.concatenate([0.3 * rng.normal(size=6), np.linspace(-2.0, 3.0, JOINTS)])
+
+    def text(self, dt: float) -> str:
+        option = f'<option timestep="{dt}" integrator="RK4"><flag contact="disable"/></option>'
+        inertial = '<inertial pos=".02 0 .1" mass="2" diaginertia=".05 .06 .07"/>'
+        inside = f"<freejoint/>{inertial}{self._links(-1)}"
+        return f"<mujoco>{option}<worldbody><body>{inside}</body></worldbody></mujoco>"
+
+    def _links(self, parent: int) -> str:
+        """The links on a link; the first one is on the base."""
+        on = [k for k in range(JOINTS) if ((k - 1) // 2 if k else -1) == parent]
+        return "".join(map(self._link, on))
+
+    def _link(self, k: int) -> str:
+        place, axis = (" ".join(map(str, x[k])) for x in (self.offsets, self.axes))
+        inertial = '<inertial pos="0 .05 .15" mass=".5" diaginertia=".004 .005 .002"/>'
+        hinge = f'<joint name="{k}" axis="{axis}"/>'
+        return f'<body pos="{place}">{hinge}{inertial}{self._links(k)}</body>'
+
+    def theirs(self, dt: float) -> Callable[[], np.ndarray]:
+        """The end by MuJoCo's loop in C."""
+        model = mujoco.MjModel.from_xml_string(self.text(dt))
+        data, count = mujoco.MjData(model), round(SECONDS / dt)
+        slots = [model.joint(name).dofadr[0] for name in self.system().joint_names]
+        places = [model.joint(name).qposadr[0] for name in self.system().joint_names]
+
+        def run():
+            mujoco.mj_resetData(model, data)
+            data.qvel[slots] = self.u[6:]
+            data.qvel[:6] = np.roll(self.u[:6], 3)  # the base's axes are those of space at first
+            mujoco.mj_step(model, data, nstep=count)
+            return np.concatenate([data.qpos[:3], data.qpos[places]])
+
+        return run
+
+    def system(self) -> jaxhamel.System:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "robot.xml")
+            path.write_text(self.text(STEPS[0]))
+            return jaxhamel.read_mjcf(path)
+
+    def ours(self) -> Callable:
+        """The end as a function of the tolerance; the robot's numbers are arguments of the program."""
+        system, ts, u = self.system(), jnp.array([0.0, SECONDS]), jnp.asarray(self.u)
+        q, _ = system.initial_state()
+
+        @jax.jit
+        def run(system, tolerance):
+            end = jaxhamel.simulate(system, q, u, ts, rtol=tolerance, atol=tolerance).q_end
+            return jnp.concatenate([end[0][4:], end[1]])
+
+        return partial(run, system)
+
+
+def cases(quick: bool) -> list[Case | Robot]:
+    """The chains, the floating tree, and the robot."""
 
     def chain(n: int) -> Case:
         return Case(f"chain of {n}", Links(jnp.cumsum, n), list(range(-1, n - 1)), floats=False)
 
     tree = [-1, *((k - 1) // 2 for k in range(1, JOINTS))]
-    found = [chain(5)] if quick else [*map(chain, (5, 10, 20))]
-    return found if quick else [*found, Case("floating tree", FloatingTree(), tree, floats=True)]
+    found: list[Case | Robot] = [chain(5)] if quick else [*map(chain, (5, 10, 20))]
+    return (
+        found
+        if quick
+        else [*found, Case("floating tree", FloatingTree(), tree, floats=True), Robot()]
+    )
 
 
 def processor_seconds(run: Callable) -> float:
@@ -151,7 +222,7 @@ def processor_seconds(run: Callable) -> float:
     return time.process_time() - started
 
 
-def compared(case: Case, dt: float, repeats: int) -> dict[str, Any]:
+def compared(case: Case | Robot, dt: float, repeats: int) -> dict[str, Any]:
     theirs, ours = case.theirs(dt), case.ours()
     exact = np.asarray(ours(1e-13))
     miss = lambda end: float(np.abs(np.asarray(end) - exact).max())

@@ -4,11 +4,18 @@ import pytest
 
 from tests.documentation.test_documentation import ROOT, python_blocks, same_output
 
-PAGES = ("feedback.md", "optimal_control.md", "optimal_control_problems.md", "stability.md")
+PAGES = (
+    "feedback.md",
+    "optimal_control.md",
+    "optimal_control_problems.md",
+    "robots.md",
+    "stability.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_runs(page, capsys):
+def test_page_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     blocks = python_blocks((ROOT / "docs" / page).read_text())
     assert any(expected is not None for _, expected in blocks)
     scope: dict = {"__name__": page}
