@@ -10,9 +10,10 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel._search._loop import Verdict
-from jaxhamel.control._certificate import _certificate, _multipliers, _second_order
+from jaxhamel.control._certificate import _certificate, _multipliers, _second_order, _violation
 from jaxhamel.control._certificate._endings import between_the_points, not_finite
 from jaxhamel.control._certificate._motion_error import transcription_error
+from jaxhamel.control._collocation import _tightening
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
 from jaxhamel.control._collocation._new_start import moved_by_own_control
 from jaxhamel.control._collocation._start import bent
@@ -188,6 +189,36 @@ def test_a_certificate_begins_with_the_reasons_for_which_it_does_not_hold(
     )
     found = _second_order.SecondOrder(kind, True, "")
     assert _certificate._failures(checks, found, known) == words
+
+
+def test_bounds_move_by_the_secant_method(monkeypatch):
+    """An excess e = 4e-3 − b/2 that falls by half of the move b of its bound is gone after four moves: by 1.1 e each it
+    would fall to 45 % each time."""
+    search = limited(1.0)
+    original = search.transcription
+    tight, before = original, None
+    for _ in range(4):
+        moved = float(original.upper[0, 0, 0] - tight.upper[0, 0, 0])
+        excess = max(4e-3 - moved / 2, 0.0), 1e-3 * (moved == 0)
+        over = [np.full((1, 1), x) for x in excess[::-1]]
+        monkeypatch.setattr(_tightening, "excesses", lambda *_, over=over: over)
+        found = _tightening.tightened(original, tight, search.state, 1e-7, False, before)
+        if found is None:
+            break
+        tight, before = found
+    assert excess == (0.0, 0.0)
+    assert 8e-3 < moved < 1.1 * 8e-3
+
+
+@pytest.mark.parametrize(("second", "binds"), [(1e-10, False), (1e-3, True)])
+def test_a_limit_that_was_moved_inwards_binds(monkeypatch, second, binds):
+    """Its multiplier times its distance from the problem's bound is not the barrier parameter, 1e-10."""
+    monkeypatch.setattr(_violation, "names_of_limits", lambda *_: ["force"])
+    slack, far = np.zeros((1, 2, 1)), np.full((1, 2, 1), np.inf)
+    bounds = SimpleNamespace(lower=slack - 0.1, upper=far)
+    duals = SimpleNamespace(low=np.array([[[1e-9], [10 * second]]]), high=np.zeros((1, 2, 1)))
+    found = _violation.binding_limits(bounds, SimpleNamespace(slack=slack), duals)  # pyright: ignore[reportArgumentType]
+    assert found == (["force"] if binds else [])
 
 
 def test_numbers_beyond_rounding_leave_the_curvature_undecided(search, monkeypatch):

@@ -20,6 +20,7 @@ from jaxhamel.control._interior_point._derivatives import (
 )
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 
+MUCH_LARGER = 1e3  # a limit binds from this ratio of multiplier times distance to the least one on
 FINER_GRID = 10  # points per collocation point at which limits are evaluated
 
 
@@ -95,11 +96,23 @@ def names_of_limits(
 
 
 def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Duals) -> list[str]:
-    """The names of the limits whose multiplier is larger than their distance from the bound."""
+    """The names of the limits whose multiplier is larger than their distance from the bound, or whose product of both is
+    much larger than the barrier parameter, as at bounds that were moved inwards.
+
+    The least of these products is about the barrier parameter: at bounds that do not bind all of them are equal to it.
+    """
     lower, upper, slack, of_lower, of_upper = map(
         np.asarray, (transcription.lower, transcription.upper, w.slack, duals.low, duals.high)
     )
-    either = (of_lower > slack - lower) | (of_upper > upper - slack) | (lower == upper)
+    multipliers, distances = (
+        np.stack([of_lower, of_upper]),
+        np.stack([slack - lower, upper - slack]),
+    )
+    counts = np.isfinite(distances) & (lower < upper)
+    products = np.multiply(multipliers, distances, out=np.zeros_like(distances), where=counts)
+    barrier = np.min(products, initial=np.inf, where=counts)
+    beyond = (multipliers > distances) | (products > MUCH_LARGER * barrier)
+    either = np.any(beyond, axis=0) | (lower == upper)
     binds = np.any(either, axis=(0, 1)).tolist()
     names = names_of_limits(transcription, w)
     return sorted({name for name, one in zip(names, binds, strict=True) if one})

@@ -47,7 +47,7 @@ from jaxhamel.control._collocation._start import (
     shares_of,
     transcribe,
 )
-from jaxhamel.control._collocation._tightening import resumed_in_bounds, tightened
+from jaxhamel.control._collocation._tightening import Overshoot, resumed_in_bounds, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, first_state
@@ -110,6 +110,7 @@ class CollocationSearch(AbstractSearch):
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.rounds = 0
+        self.overshoot: Overshoot | None = None  # of the last tightening
         may_align = method.intervals is not None or method.error is not None
         self.refinement = Refinement(problem, method.error, may_align)
         self.may_start_anew = saved is None and bool(self.transcription.limits)
@@ -245,10 +246,12 @@ class CollocationSearch(AbstractSearch):
             return False
         least = 0.5 * bounds_of(self.state.mu.dtype).violation
         wide = self.rounds >= WIDE_FROM
-        tight = tightened(self.transcription, self.tight, self.state, least, wide)
-        if tight is None:
+        before = self.overshoot if self.rounds else None
+        found = tightened(self.transcription, self.tight, self.state, least, wide, before)
+        if found is None:
             return False
-        self.tight, self.state = tight, resumed_in_bounds(tight, self.state)
+        self.tight, self.overshoot = found
+        self.state = resumed_in_bounds(self.tight, self.state)
         self.rounds, self.moving.found = self.rounds + 1, None
         return True
 

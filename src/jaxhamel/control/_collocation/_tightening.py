@@ -1,7 +1,10 @@
 """Tightens limits so that they hold between the collocation points too.
 
-If a polynomial overshoots a bound in an interval, this bound moves inwards there by a little more than the excess.
+If a polynomial overshoots a bound in an interval, this bound moves inwards there by a little more than the excess. The
+excess then falls by less than the bound has moved, and the next move is larger in the same ratio (the secant method).
 """
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,7 +17,15 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
+MOST = 4.0  # the largest ratio of the move of a bound to the fall of the excess that it made
 BARRIER_AFTER_TIGHTENING = 1e-7  # the least barrier parameter μ with which the search continues
+
+
+class Overshoot(NamedTuple):
+    """The excess over the lower and the upper bounds, `(2, N, r)`, and the distances by which these were moved inwards."""
+
+    excess: Float[np.ndarray, "2 N r"]
+    moved: Float[np.ndarray, "2 N r"]
 
 
 def tightened(
@@ -23,10 +34,13 @@ def tightened(
     state: SearchState,
     least: float,
     neighbours: bool,
-) -> Transcription | None:
-    """The transcription with tighter bounds; None if the original bounds are violated by at most `least`.
+    before: Overshoot | None = None,
+) -> tuple[Transcription, Overshoot] | None:
+    """(the transcription with tighter bounds, the overshoot found); None if the original bounds are violated by at most
+    `least`.
 
-    **Arguments:** `neighbours`: whether an excess tightens the bounds of the two neighbouring intervals, too.
+    **Arguments:** `neighbours`: whether an excess tightens the bounds of the two neighbouring intervals, too; `before`: the
+    overshoot of the last tightening on this mesh, None before the first one.
     """
     if not original.limits:
         return None
@@ -34,9 +48,31 @@ def tightened(
     if max(float(np.max(x)) for x in over) <= least:
         return None
     over = [largest_nearby(x) for x in over] if neighbours else over
-    tighter = _moved_inwards(original, current, [MORE * x[:, None] for x in over])
+    now = Overshoot(np.stack([np.asarray(x) for x in over]), _moved_so_far(original, current))
+    further = MORE * now.excess * (1.0 if before is None else _ratio(before, now))
+    tighter = _moved_inwards(original, current, [x[:, None] for x in further])
     bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in tighter)
-    return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
+    return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds), now
+
+
+def _ratio(before: Overshoot, now: Overshoot) -> Float[np.ndarray, "2 N r"]:
+    """The move of each bound over the fall of the excess that it made, between 1 and `MOST`; 1 where the excess has not
+    fallen.
+    """
+    moves, fell = now.moved - before.moved, before.excess - now.excess
+    ratio = np.divide(moves, fell, out=np.ones_like(moves), where=fell > 0)
+    return np.clip(ratio, 1.0, MOST)
+
+
+def _moved_so_far(original: Transcription, current: Transcription) -> Float[np.ndarray, "2 N r"]:
+    """The distances by which the lower and the upper bounds of `current` lie inside of the original ones."""
+    pairs = (original.lower, current.lower), (current.upper, original.upper)
+    moved = []
+    for below, above in pairs:
+        low, high = np.asarray(below, float), np.asarray(above, float)
+        gap = np.subtract(high, low, out=np.zeros_like(low), where=np.isfinite(low))
+        moved.append(np.max(gap, axis=1))
+    return np.stack(moved)
 
 
 def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]:
