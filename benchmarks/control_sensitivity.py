@@ -13,10 +13,10 @@ import numpy as np
 
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import TIGHTENINGS, CollocationSearch
-from jaxhamel.control._collocation._cost_unit import in_unit
 from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, resumed_in_bounds
 from jaxhamel.control._derivatives_of_optima._lagrangian import with_initial_state
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._scaling._cost_unit import in_unit
 
 STEPS = (1e-3, 1e-4, 1e-5, 1e-2)  # relative to 1 + |number|, of differences of the fourth order
 ENOUGH = 1e-8  # if two steps agree to this relative difference, no further step is tried

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxhamel.control._certificate._cost_error import is_determined, on_small_cost
-from jaxhamel.control._collocation import _cost_unit
-from jaxhamel.control._collocation._cost_unit import (
+from jaxhamel.control._scaling import _cost_unit
+from jaxhamel.control._scaling._cost_unit import (
     CHANGES,
     PATIENCE,
     Scaling,

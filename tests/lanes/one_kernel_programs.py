@@ -131,6 +131,18 @@ def lane(f):
     return lambda *each: one_lane(lambda each: f(*each))(each)
 
 
+def outside_of_jit():
+    """A call of few lanes without `jit`. Were its kernel's function a program by itself, XLA would meet a fusion there."""
+    x = jnp.arange(20.0).reshape(10, 2)
+    found = ensemble.lanes(few)(x, x + 1)
+    for a, b in zip(found, jax.vmap(few)(x, x + 1), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def few(x, y):
+    return jnp.stack([x[0] + 2 * y[1] - y[0], 3 * x[1] + jnp.sin(y[1])]), x[0] * y[0]
+
+
 def gradient_of_three():
     """Compiles the gradient of an adaptive ensemble of three, in which XLA replaces arguments by constants. FEWEST is
     lowered so that three lanes are enough; a method of two stages makes the program half as long."""
@@ -148,6 +160,7 @@ def gradient_of_three():
 
 
 if __name__ == "__main__":
+    outside_of_jit()
     gradient_of_three()
     check(IN_KERNELS, as_one_kernel)
     check(IN_LANES, lane)

@@ -1,8 +1,10 @@
 """Registers a primitive of this package with JAX's transformations."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -32,7 +34,7 @@ def own_primitive(
     """
     primitive = Primitive(f"jaxhamel_{name}")
     primitive.multiple_results = multiple_results
-    primitive.def_impl(run)
+    primitive.def_impl(_compiled(run))
     primitive.def_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
     batching.primitive_batchers[primitive] = batch
@@ -41,6 +43,19 @@ def own_primitive(
     rule = mlir.lower_fun(lowered or run, multiple_results=multiple_results)
     mlir.register_lowering(primitive, as_its_program(rule))
     return primitive
+
+
+def _compiled(run: Callable) -> Callable:
+    """`run` as one program, for calls outside of `jit`.
+
+    Operation by operation, the functions in it would be programs of their own, and XLA ends the process where a program
+    begins with a fusion (`_xla_cpu/_fusion.py`).
+    """
+
+    def on_values(*values, **parameters):
+        return jax.jit(partial(run, **parameters))(*values)
+
+    return on_values
 
 
 def batch_size(values: Sequence[Any], axes: Sequence[int | None]) -> int:

@@ -16,6 +16,7 @@ from jaxhamel.control._certificate._violation import (
 )
 from jaxhamel.control._collocation._elastic import Elastic, least_violations, original
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._scaling._sizes import size_of
 
 
 def not_finite(
@@ -73,14 +74,23 @@ def without_bound(costs: tuple[Any, ...], value: float) -> str:
 
 def contradiction(transcription: Transcription, elastic: Elastic, w: CollocationPoint) -> str:
     """A sentence that names the constraints that cannot be met together, with their violations at the end `w`."""
-    conditions, limits = least_violations(elastic, w)
+    violations = np.concatenate(least_violations(elastic, w))
     names = _constraint_names(transcription, original(transcription, w))
+    counts = violations > negligible_violation(w) * sizes_of_constraints(transcription, violations)
     found: dict[str, float] = {}
-    for name, value in zip(names, [*conditions, *limits], strict=True):
-        found[name] = found.get(name, 0.0) + float(value)
-    least = negligible_violation(w)
-    parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > least]
+    for name, value, is_large in zip(names, violations, counts, strict=True):
+        if is_large:
+            found[name] = found.get(name, 0.0) + float(value)
+    parts = [f"`{name}` by {value:.3g}" for name, value in found.items()]
     return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+
+
+def sizes_of_constraints(transcription: Transcription, like: np.ndarray) -> np.ndarray:
+    """The sizes of all conditions and limits, in this order, as many as `like` has entries."""
+    sizes = transcription.sizes
+    if sizes is None:
+        return np.ones_like(like)
+    return np.concatenate([np.asarray(sizes.conditions), np.asarray(sizes.limits)])
 
 
 def between_the_points(transcription: Transcription, w: CollocationPoint) -> str:
@@ -91,7 +101,8 @@ def between_the_points(transcription: Transcription, w: CollocationPoint) -> str
     if not transcription.limits:
         return ""
     bounds = np.stack([np.asarray(x)[0, 0] for x in (transcription.lower, transcription.upper)])
-    sizes = np.max(np.where(np.isfinite(bounds), np.abs(bounds), 1.0), axis=0, initial=1.0)
+    own = np.asarray(size_of(transcription.sizes, "limits"))
+    sizes = np.maximum(np.max(np.where(np.isfinite(bounds), np.abs(bounds), 0.0), axis=0), own)
     over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
     worst = int(np.argmax(over / sizes))
     if not over[worst] > negligible_violation(w) * sizes[worst]:

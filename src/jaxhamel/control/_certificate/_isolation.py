@@ -14,6 +14,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._scaling._sizes import TypicalSizes, size_of
 
 STEP = 1e-2  # the change of controls and parameters before the search is repeated, as a share of their size
 FLOOR = (
@@ -63,10 +64,11 @@ def kind_along(
     """
     known = float(tolerance)  # violations of this size change the cost by about as much
     lower, equal = max(1e-7, known), max(1e-9, known)
-    size = _largest_entry((state.w.c, state.w.p))
-    near = STEP * (size + 1e-3) / _largest_entry((flat.c, flat.p))
+    sizes = transcription.sizes
+    size = _largest_change(sizes, (state.w.c, state.w.p))
+    near = STEP * (size + 1e-3) / _largest_change(sizes, flat[:2])
     kind = _kind_of_point(_ends(transcription, state, flat, near, tolerance, lower), lower, equal)
-    far = _far_step(state, flat, size)
+    far = _far_step(state, flat, size, _largest_change(sizes, flat[:2]))
     if kind == "not a minimum" or far <= 3 * near:
         return kind
     ends = _ends(transcription, state, flat, far, tolerance, lower)
@@ -76,9 +78,9 @@ def kind_along(
     return "strict minimum" if flat.alone and all(back) else kind
 
 
-def _far_step(state: SearchState, flat: FlatDirection, size: float) -> float:
-    """The length of the far steps, in units of the direction."""
-    most = LONGEST * size / _largest_entry((flat.c, flat.p)) if size > 0 else np.inf
+def _far_step(state: SearchState, flat: FlatDirection, size: float, longest: float) -> float:
+    """The length of the far steps, in units of the direction, whose largest entry is `longest`."""
+    most = LONGEST * size / longest if size > 0 else np.inf
     if not flat.largest > 0:
         return 0.0
     return min((2 * FAR_CHANGE * (1 + abs(float(state.cost))) / flat.largest) ** 0.5, most)
@@ -119,13 +121,16 @@ def _again(
             break
     else:
         change = np.inf
-    moved = _largest_entry((end.w.c - state.w.c, end.w.p - state.w.p)) / _largest_entry(step)
+    way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
+    moved = _largest_change(sizes, way) / _largest_change(sizes, step)
     return End(change, moved, bool(end.done))
 
 
-def _largest_entry(arrays: tuple[Any, ...]) -> float:
-    """The largest absolute value of all entries."""
-    return max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in arrays)
+def _largest_change(sizes: TypicalSizes | None, change: tuple[Any, ...]) -> float:
+    """The largest absolute value of a change (of controls, of parameters), in their sizes."""
+    both = zip(change, ("c", "p"), strict=True)
+    scaled = (np.abs(np.asarray(x) / np.asarray(size_of(sizes, name))) for x, name in both)
+    return max(float(np.max(x, initial=0.0)) for x in scaled)
 
 
 def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array:

@@ -18,6 +18,7 @@ from jaxhamel.control._collocation._transcription import (
 )
 from jaxhamel.control._interior_point._derivatives import points_of
 from jaxhamel.control._problem._costs import running_residual
+from jaxhamel.control._scaling._sizes import in_size, size_of
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
@@ -30,7 +31,7 @@ def transcription_error(
     transcription: Transcription, w: CollocationPoint, costates: Float[Array, "N+1 d"]
 ) -> tuple[Scalar, Scalar]:
     """The largest of the distances e_i, in the tangent space, between a node and the motion integrated from the node before
-    it, and Σ λ_i·e_i + ΔJ_i, the change of the cost by all of them to first order.
+    it, in the states' sizes, and Σ λ_i·e_i + ΔJ_i, the change of the cost by all of them to first order.
 
     ΔJ_i is the running cost along the motion through an interval, minus the quadrature at its collocation points. Where
     costates are large, as at a cusp of a switching curve, small distances change the cost by much.
@@ -65,7 +66,7 @@ def transcription_error(
     errors, costs = jax.vmap(one)(transcription.intervals(w), *ends, w.c)
     by_points = jax.vmap(by_point)(*points_of(transcription, w))
     change = jnp.sum(costates[1:] * errors) + jnp.sum(costs) - jnp.sum(by_points)
-    return jnp.max(jnp.abs(errors)), change
+    return jnp.max(jnp.abs(in_size(errors, size_of(transcription.sizes, "x")))), change
 
 
 def running_cost(transcription: Transcription, at: tuple) -> Scalar:

@@ -19,11 +19,13 @@ from jaxtyping import Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._isolation import FlatDirection
+from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
 from jaxhamel.control._interior_point._stage_equations import blocks_of
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._scaling._sizes import size_of
 
 Dense = Float[np.ndarray, "a b"]
 MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
@@ -162,28 +164,26 @@ def _gains(A, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Float[np.ndarra
 
 
 def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray, " v"]:
-    """The scale of each entry of v: 1/√(quadrature weight) for controls, 1 for parameters."""
+    """The scale of each entry of v: 1/√(quadrature weight) for controls, 1 for parameters; times their sizes."""
     weights = np.repeat(np.asarray(transcription.rule.weights), transcription.n_controls)
     lengths = np.diff(np.asarray(transcription.shares)) * float(transcription.span(state.w.p))
     controls = 1 / np.sqrt(lengths[:, None] * weights[None])
-    return np.append(controls.ravel(), np.ones(state.w.p.shape[0])).astype(weights.dtype)
+    controls = controls.reshape(state.w.c.shape) * np.asarray(size_of(transcription.sizes, "c"))
+    parameters = np.ones(state.w.p.shape[0]) * np.asarray(size_of(transcription.sizes, "p"))
+    return np.append(controls.ravel(), parameters).astype(weights.dtype)
 
 
 def _active(transcription: Transcription, state: SearchState):
-    """For each limit and point, `(N, M r)`, whether it binds: its multiplier is larger than its distance from the bound."""
-    w, duals = state.w, state.duals
-    lower, upper, slack = (
-        np.asarray(x) for x in (transcription.lower, transcription.upper, w.slack)
-    )
-    binds = (np.asarray(duals.low) > slack - lower) | (np.asarray(duals.high) > upper - slack)
-    return (binds | (lower == upper)).reshape(slack.shape[0], -1)
+    """For each limit and point, `(N, M r)`, whether it binds."""
+    return binding(transcription, state.w, state.duals).reshape(state.w.slack.shape[0], -1)
 
 
 def _active_bounds(transcription: Transcription, state: SearchState, v: int) -> Dense:
     """The gradients of the bounds of the parameters p that bind, one row for each."""
     p, duals = np.asarray(state.w.p), state.duals
-    binds = (np.asarray(duals.p_low) > p - np.asarray(transcription.p_lower)) | (
-        np.asarray(duals.p_high) > np.asarray(transcription.p_upper) - p
+    size = np.asarray(size_of(transcription.sizes, "p")) ** 2  # see `binding`
+    binds = (np.asarray(duals.p_low) * size > p - np.asarray(transcription.p_lower)) | (
+        np.asarray(duals.p_high) * size > np.asarray(transcription.p_upper) - p
     )
     return np.eye(v, dtype=p.dtype)[v - p.shape[0] :][binds]
 

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
@@ -19,14 +19,16 @@ from jaxhamel.control._interior_point._derivatives import (
     with_start,
 )
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
+from jaxhamel.control._scaling._scaled import scaled_residuals
+from jaxhamel.control._scaling._sizes import size_of
 
 MUCH_LARGER = 1e3  # a limit binds from this ratio of multiplier times distance to the least one on
 FINER_GRID = 10  # points per collocation point at which limits are evaluated
 
 
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
-    """(the largest violation, the constraint's name)."""
-    residuals = evaluated(transcription, w)[1]
+    """(the largest violation, as a multiple of its constraint's size, and the constraint's name)."""
+    residuals = scaled_residuals(transcription.sizes, evaluated(transcription, w)[1])
     found = {"the equations of motion": _largest_residual(residuals[:2])}
     conditions = np.abs(np.asarray(residuals.conditions))
     names = names_of_conditions(transcription, w)
@@ -71,6 +73,7 @@ def _limit_violations(transcription: Transcription, w: CollocationPoint) -> list
     if not transcription.limits:
         return []
     over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
+    over = over / np.asarray(size_of(transcription.sizes, "limits"))
     names = names_of_limits(transcription, w, with_unit=True)
     return list(zip(names, over.tolist(), strict=True))
 
@@ -95,6 +98,18 @@ def names_of_limits(
     return names
 
 
+def binding(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> Bool[np.ndarray, "N s r"]:
+    """Whether a limit binds at a point: in its size, its multiplier is larger than its distance from the bound."""
+    lower, upper, slack, of_lower, of_upper = map(
+        np.asarray, (transcription.lower, transcription.upper, w.slack, duals.low, duals.high)
+    )
+    size = np.asarray(size_of(transcription.sizes, "limits")) ** 2
+    either = (of_lower * size > slack - lower) | (of_upper * size > upper - slack)
+    return either | (lower == upper)
+
+
 def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Duals) -> list[str]:
     """The names of the limits whose multiplier is larger than their distance from the bound, or whose product of both is
     much larger than the barrier parameter, as at bounds that were moved inwards.
@@ -104,10 +119,9 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
     lower, upper, slack, of_lower, of_upper = map(
         np.asarray, (transcription.lower, transcription.upper, w.slack, duals.low, duals.high)
     )
-    multipliers, distances = (
-        np.stack([of_lower, of_upper]),
-        np.stack([slack - lower, upper - slack]),
-    )
+    size = np.asarray(size_of(transcription.sizes, "limits"))
+    multipliers = np.stack([of_lower, of_upper]) * size
+    distances = np.stack([slack - lower, upper - slack]) / size
     counts = np.isfinite(distances) & (lower < upper)
     products = np.multiply(multipliers, distances, out=np.zeros_like(distances), where=counts)
     barrier = np.min(products, initial=np.inf, where=counts)

@@ -1,5 +1,6 @@
 """The search of `Collocation`: the iterations, and the changes of the problem between them."""
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any, cast
@@ -20,17 +21,18 @@ from jaxhamel.control._certificate._endings import (
     negligible_violation,
     no_step,
     not_finite,
+    sizes_of_constraints,
     without_bound,
 )
 from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays, unit_of
-from jaxhamel.control._collocation._cost_unit import Scaling, Solution, first_unit, in_unit
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
     least_violations,
     original,
+    with_slacks_inside,
 )
 from jaxhamel.control._collocation._new_start import (
     PATIENCE,
@@ -47,7 +49,12 @@ from jaxhamel.control._collocation._start import (
     shares_of,
     transcribe,
 )
-from jaxhamel.control._collocation._tightening import Overshoot, resumed_in_bounds, tightened
+from jaxhamel.control._collocation._tightening import (
+    Overshoot,
+    largest_excess,
+    resumed_in_bounds,
+    tightened,
+)
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, first_state
@@ -55,6 +62,9 @@ from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes, Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
+from jaxhamel.control._scaling._cost_unit import Scaling, Solution, first_unit, in_unit
+from jaxhamel.control._scaling._measured_sizes import sizes_at
+from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
 TIGHTENINGS = 8  # the largest number of tightenings of the bounds
@@ -99,6 +109,10 @@ class CollocationSearch(AbstractSearch):
             self.transcription, problem.ts, guessed(problem), problem.curve,
             (problem.q0, problem.u0), problem.ts[-1],
         )  # fmt: skip
+        sizes = sizes_at(self.transcription, w)
+        if sizes is not None:
+            self.transcription = dataclasses.replace(self.transcription, sizes=sizes)
+            w = with_slacks_inside(self.transcription, w)
         begin = first_state(self.transcription, w, self.barrier)
         unit = first_unit(self.transcription, w) if saved is None else unit_of(saved)
         self.transcription = in_unit(self.transcription, unit)
@@ -153,9 +167,10 @@ class CollocationSearch(AbstractSearch):
 
     def look_at_start(self) -> None:
         scaled, residuals = evaluated(self.transcription, self.state.w)
+        in_sizes = scaled_residuals(self.transcription.sizes, residuals)
         cost, nan, none = self.cost_unit * float(scaled), float("nan"), 0.0
         self.note(
-            cost=cost, gradient_norm=nan, violation=float(residuals.largest()), barrier=float(self.barrier), step=none,
+            cost=cost, gradient_norm=nan, violation=float(in_sizes.largest()), barrier=float(self.barrier), step=none,
         )  # fmt: skip
 
     def _change_phase(self) -> None:
@@ -255,11 +270,17 @@ class CollocationSearch(AbstractSearch):
         self.rounds, self.moving.found = self.rounds + 1, None
         return True
 
+    def _overshoots(self) -> bool:
+        """Whether a polynomial violates a limit of the problem between its points by more than half of the tolerance."""
+        least = 0.5 * bounds_of(self.state.mu.dtype).violation
+        return largest_excess(self.transcription, self.state) > least
+
     def _aligns(self) -> bool:
         """Continues with nodes at the switches of limited controls; returns whether it does."""
         if not self._is_solved():
             return False
-        return self._takes_mesh(self.refinement.aligned(self.tight, self.state, self.parts))
+        solved = self.tight, self.state, self.parts
+        return self._takes_mesh(self.refinement.aligned(*solved, overshoots=self._overshoots()))
 
     def _frees_nodes(self) -> bool:
         """Continues with the times of nodes at switches as unknowns; returns whether it does.
@@ -362,9 +383,9 @@ class CollocationSearch(AbstractSearch):
     def _feasible(self) -> bool:
         """Whether the elastic problem's iterate violates no constraint."""
         violations = least_violations(cast(Elastic, self.elastic), self.state.w)
-        return max(float(np.max(x, initial=0.0)) for x in violations) < negligible_violation(
-            self.state.w
-        )
+        found = np.concatenate(violations)
+        sizes = sizes_of_constraints(self.transcription, found)
+        return float(np.max(found / sizes, initial=0.0)) < negligible_violation(self.state.w)
 
     def verdict(self) -> Verdict | None:
         if self.moving.before is not None:

@@ -4,8 +4,9 @@ Each condition at the ends may be violated by e⁺ − e⁻, each path limit by 
 
     min  Σ (e⁺ + e⁻) + Σ ε + 1e-4 J ,    e⁺, e⁻, ε ≥ 0 .
 
-If all violations are zero, the motion is feasible, and the search continues from it. Otherwise the violations above zero
-show which constraints cannot be met together; their sum, each in its own unit, is the least that was found.
+Each violation is divided by the size of its constraint in the sum. If all violations are zero, the motion is feasible, and
+the search continues from it. Otherwise the violations above zero show which constraints cannot be met together; their sum is
+the least that was found.
 """
 
 from typing import Any
@@ -23,6 +24,7 @@ from jaxhamel.control._collocation._transcription import (
     Transcription,
 )
 from jaxhamel.control._interior_point._derivatives import evaluate
+from jaxhamel.control._scaling._sizes import TypicalSizes, size_of
 
 SHARE_OF_COST = 1e-4  # weight of the cost J: without it the controls would not be unique
 
@@ -30,8 +32,8 @@ SHARE_OF_COST = 1e-4  # weight of the cost J: without it the controls would not 
 class Elastic(Transcription):
     """A transcription with elastic constraints; in p, the elastic variables follow the problem's own parameters."""
 
-    n_first: int = eqx.field(static=True)
-    n_last: int = eqx.field(static=True)
+    n_first: int = eqx.field(static=True, kw_only=True)
+    n_last: int = eqx.field(static=True, kw_only=True)
 
     def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
         """The violations in p: (e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
@@ -65,7 +67,10 @@ class Elastic(Transcription):
         """The residuals of the conditions minus e⁺ − e⁻, and the cost times `SHARE_OF_COST` plus all elastic variables."""
         p = self._controls(y[self.size :])[1]
         conditions, cost = super().last(w, y)
-        total = jnp.sum(p[self.n_parameters :])
+        violations = p[self.n_parameters :]
+        if self.sizes is not None:
+            violations = violations / self.sizes.p[self.n_parameters :]
+        total = jnp.sum(violations)
         return conditions - self.elastic(p)[0][self.n_first :], SHARE_OF_COST * cost + total
 
 
@@ -79,8 +84,12 @@ def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[El
     value = residuals.limits + w.slack
     lower, upper = transcription.lower, transcription.upper
     excess = jnp.maximum(jnp.maximum(lower - value, value - upper), 0.0)
-    epsilon = jnp.max(excess, axis=(0, 1), initial=0.0) + 0.1
-    parts = jnp.maximum(conditions, 0.0) + 0.1, jnp.maximum(-conditions, 0.0) + 0.1, epsilon
+    own, of_limits = (
+        0.1 * jnp.asarray(size_of(transcription.sizes, x), w.X.dtype)
+        for x in ("conditions", "limits")
+    )
+    epsilon = jnp.max(excess, axis=(0, 1), initial=0.0) + of_limits
+    parts = jnp.maximum(conditions, 0.0) + own, jnp.maximum(-conditions, 0.0) + own, epsilon
     p = jnp.concatenate([w.p, *parts])
     none = jnp.full_like(lower, jnp.inf)
     low = jnp.concatenate([lower, -none], axis=2)
@@ -94,9 +103,18 @@ def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[El
         "upper": high,
         "p_lower": jnp.concatenate([transcription.p_lower, zeros]),
         "p_upper": jnp.concatenate([transcription.p_upper, far]),
+        "sizes": _elastic_sizes(transcription.sizes),
     }
     problem = Elastic(**fields, n_first=conditions.shape[0] - n_last, n_last=n_last)
     return problem, w._replace(p=p, slack=slack)
+
+
+def _elastic_sizes(sizes: TypicalSizes | None) -> TypicalSizes | None:
+    """The sizes of the elastic problem: an elastic variable has the size of its constraint."""
+    if sizes is None:
+        return None
+    p = jnp.concatenate([sizes.p, sizes.conditions, sizes.conditions, sizes.limits])
+    return sizes._replace(p=p, limits=jnp.tile(sizes.limits, 2))
 
 
 def least_violations(
@@ -112,24 +130,36 @@ def original(transcription: Transcription, w: CollocationPoint) -> CollocationPo
     """Converts an iterate of the elastic problem to one of the problem itself, with slacks within their bounds."""
     count = transcription.p_lower.shape[0]
     r = transcription.lower.shape[2]
-    w = w._replace(p=w.p[:count], slack=w.slack[:, :, :r])
+    return _with_slacks_inside(transcription, w._replace(p=w.p[:count], slack=w.slack[:, :, :r]))
+
+
+def _with_slacks_inside(
+    transcription: Transcription, w: CollocationPoint, margin: Scalar | float = 0.01
+) -> CollocationPoint:
+    """The iterate whose slacks are the values of the limits, moved inside their bounds (`inside`)."""
     value = evaluate(transcription, w)[1].limits + w.slack
-    return w._replace(slack=inside(transcription, value))
+    return w._replace(slack=inside(transcription, value, margin))
+
+
+with_slacks_inside = compiled_with(QUICK)(_with_slacks_inside)
 
 
 def inside(
-    transcription: Transcription, value: Float[Array, "N M r"], margin: float = 0.01
+    transcription: Transcription, value: Float[Array, "N M r"], margin: Scalar | float = 0.01
 ) -> Float[Array, "N M r"]:
     """The values of the limits, moved inside their bounds where they are outside or too close.
 
-    The distance from a bound b is then at least `margin` · max(1, |b|) or a hundredth of the distance between the lower and
-    the upper bound, whichever is less.
+    The distance from a bound b is then at least `margin` · max(size of the limit, |b|) or a hundredth of the distance
+    between the lower and the upper bound, whichever is less.
     """
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
+    own = jnp.broadcast_to(
+        jnp.asarray(size_of(transcription.sizes, "limits"), lower.dtype), lower.shape
+    )
 
     def size(x):
-        return jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))
+        return jnp.maximum(own, jnp.where(jnp.isfinite(x), jnp.abs(x), own))
 
     value = jnp.maximum(value, lower + jnp.minimum(margin * size(lower), 0.01 * width))
     value = jnp.minimum(value, upper - jnp.minimum(margin * size(upper), 0.01 * width))

@@ -14,11 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel.control._collocation._elastic import inside
+from jaxhamel.control._collocation._elastic import with_slacks_inside
 from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import SearchState, first_state
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
@@ -45,7 +44,9 @@ def coarser(problem: ControlProblem, transcription: Transcription) -> Transcript
     if transcription.shares.shape[0] - 1 < 2 * COARSE:
         return transcription
     shares = jnp.linspace(0.0, 1.0, COARSE + 1, dtype=transcription.shares.dtype)
-    return transcribe(problem, transcription.rule, shares, transcription.cost_unit)
+    return transcribe(
+        problem, transcription.rule, shares, transcription.cost_unit, transcription.sizes
+    )
 
 
 def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:
@@ -58,15 +59,8 @@ def new_start(problem: ControlProblem, transcription: Transcription, barrier: Ar
     w = first_iterate(
         transcription, problem.ts, guessed(problem), problem.curve, begin, problem.ts[-1]
     )
-    state = first_state(transcription, _far_inside(transcription, w), barrier)
+    state = first_state(transcription, with_slacks_inside(transcription, w, MARGIN), barrier)
     return state._replace(estimates=jnp.asarray(False))
-
-
-@compiled_with(QUICK)
-def _far_inside(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The iterate with slacks at least `MARGIN` inside one-sided bounds."""
-    value = evaluate(transcription, w)[1].limits + w.slack
-    return w._replace(slack=inside(transcription, value, MARGIN))
 
 
 def started_with(

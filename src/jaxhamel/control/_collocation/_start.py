@@ -32,6 +32,7 @@ from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._problem._boundary import FreeInitialState
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._scaling._sizes import TypicalSizes, in_size, of_size, size_of
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import Constant
 
@@ -49,10 +50,11 @@ def transcribe(
     rule: PointRule,
     shares: Float[Array, " N+1"],
     cost_unit: Scalar | float = 1.0,
+    sizes: TypicalSizes | None = None,
 ) -> Transcription:
     """Transcribes a problem on a mesh; `shares` are the mesh times as fractions of the duration, from 0 to 1.
 
-    `cost_unit`: the number by which the costs are divided.
+    `cost_unit`: the number by which the costs are divided; `sizes`: those of unknowns and equations.
     """
     check_has_value_only(problem.system)
     ts = problem.ts
@@ -74,7 +76,7 @@ def transcribe(
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
         everywhere(lower), everywhere(upper), p_lower, p_upper, jnp.asarray(cost_unit, shares.dtype), rule, m, bool(free),
-        free_start, designs, (),
+        free_start, designs, (), sizes,
     )  # fmt: skip
 
 
@@ -246,9 +248,10 @@ def first_iterate(
 def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
     """The iterate with a sine wave added to each control, each with another phase.
 
-    Its amplitude is the largest control, or 1 if all controls are 0.
+    Its amplitude is the largest control or, if all controls are 0, their size.
     """
-    size = jnp.max(jnp.abs(w.c), initial=0.0)
+    own = size_of(transcription.sizes, "c")
+    size = jnp.max(jnp.abs(in_size(w.c, own)), initial=0.0)
     lengths = jnp.diff(transcription.shares)[:, None]
     shares = (
         transcription.shares[:-1, None] + lengths * jnp.asarray(transcription.rule.points)[None]
@@ -256,7 +259,7 @@ def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
     m = w.c.shape[-1]
     phases = jnp.asarray(np.arange(m) * (np.pi / max(m, 1)), w.c.dtype)
     waves = jnp.sin(2 * np.pi * shares.astype(w.c.dtype)[..., None] + phases[None, None])
-    return w._replace(c=w.c + jnp.where(size > 0, size, jnp.ones_like(size)) * waves)
+    return w._replace(c=w.c + of_size(jnp.where(size > 0, size, jnp.ones_like(size)) * waves, own))
 
 
 def _first_parameters(

@@ -15,6 +15,7 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._scaling._sizes import of_size, size_of
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
 MOST = 4.0  # the largest ratio of the move of a bound to the fall of the excess that it made
@@ -44,9 +45,9 @@ def tightened(
     """
     if not original.limits:
         return None
-    over = excesses(original, state.w)
-    if max(float(np.max(x)) for x in over) <= least:
+    if largest_excess(original, state) <= least:
         return None
+    over = excesses(original, state.w)
     over = [largest_nearby(x) for x in over] if neighbours else over
     now = Overshoot(np.stack([np.asarray(x) for x in over]), _moved_so_far(original, current))
     further = MORE * now.excess * (1.0 if before is None else _ratio(before, now))
@@ -73,6 +74,14 @@ def _moved_so_far(original: Transcription, current: Transcription) -> Float[np.n
         gap = np.subtract(high, low, out=np.zeros_like(low), where=np.isfinite(low))
         moved.append(np.max(gap, axis=1))
     return np.stack(moved)
+
+
+def largest_excess(transcription: Transcription, state: SearchState) -> float:
+    """The largest violation of a limit on the fine grid, as a multiple of the limit's size."""
+    if not transcription.limits:
+        return 0.0
+    sizes = np.asarray(size_of(transcription.sizes, "limits"))
+    return max(float(np.max(x / sizes)) for x in excesses(transcription, state.w))
 
 
 def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]:
@@ -102,7 +111,8 @@ def resumed_in_bounds(
     mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
-    margin = jnp.minimum(1e-4, 0.01 * width)
+    own = of_size(jnp.full_like(width, 1e-4), size_of(transcription.sizes, "limits"))
+    margin = jnp.minimum(own, 0.01 * width)
     slack = jnp.minimum(jnp.maximum(state.w.slack, lower + margin), upper - margin)
     slack = jnp.where(lower == upper, state.w.slack, slack)
     below = jnp.where(jnp.isfinite(lower) & (lower < upper), mu / (slack - lower), 0.0)

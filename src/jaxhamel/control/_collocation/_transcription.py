@@ -24,6 +24,7 @@ from jaxhamel.control._collocation._points import OneInterval, PointRule
 from jaxhamel.control._collocation._scalar_costs import FinalCost, InitialCost, RunningCost, total
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
+from jaxhamel.control._scaling._sizes import TypicalSizes
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion
 from jaxhamel.simulate._solvers._base_classes import apply
@@ -67,6 +68,7 @@ class Transcription(eqx.Module):
 
     - `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
     - `moving`: numbers of nodes whose shares are unknowns; the nodes between these keep their proportions.
+    - `sizes`: the sizes of unknowns and equations, by which the search scales them; None: all are 1.
     """
 
     system: System
@@ -87,6 +89,7 @@ class Transcription(eqx.Module):
     free_start: tuple[int, ...] = eqx.field(static=True)  # coordinates of the first node
     designs: tuple[DesignParameter, ...]
     moving: tuple[int, ...] = eqx.field(static=True)
+    sizes: TypicalSizes | None = None
 
     @property
     def size(self) -> int:

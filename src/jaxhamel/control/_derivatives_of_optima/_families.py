@@ -20,6 +20,7 @@ from jaxhamel.control._derivatives_of_optima._neighbour import barrier_parameter
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import first_state
+from jaxhamel.control._scaling._sizes import size_of
 
 TOLERANCE = 1e-9  # tolerance of the search for another minimum
 # Two values of ∂L/∂p are different if their relative difference is above this times √ε: 1e-5, in single precision 0.2.
@@ -31,8 +32,8 @@ def another_minimum(
 ) -> tuple[CollocationPoint, Duals] | None:
     """Another minimum of the family and its multipliers, found by a search from perturbed controls; None if it fails."""
     noise = np.random.default_rng(0).normal(size=w.c.shape)
-    size = STEP * (float(jnp.max(jnp.abs(w.c))) + 1e-3)
-    dtype = w.c.dtype
+    own, dtype = np.asarray(size_of(transcription.sizes, "c")), w.c.dtype
+    size = STEP * (float(np.max(np.abs(np.asarray(w.c) / own))) + 1e-3) * own
 
     def number(x):
         return jnp.asarray(x, dtype)

@@ -33,6 +33,8 @@ from jaxhamel.control._interior_point._filter import (
     with_first_theta,
 )
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._scaling._scaled import scaled, scaled_residuals, unscaled
+from jaxhamel.control._scaling._sizes import TypicalSizes, in_size
 
 LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12  # bounds of the regularisation
 SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
@@ -150,11 +152,12 @@ def setting_of(
     refines: bool = True,
 ) -> Setting:
     """The data that the attempts of one iteration share; notes θ of the search's first iterate in the filter."""
-    state = state._replace(filter=with_first_theta(state.filter, residuals.norm()))
+    theta = scaled_residuals(transcription.sizes, residuals).norm()
+    state = state._replace(filter=with_first_theta(state.filter, theta))
     base = state.cost + state.mu * barrier_function(transcription, state.w)
     noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
-    now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
-    penalty = penalty_of(parts)
+    now = Measure(theta, base, rounding_of(transcription.sizes, state.w, residuals), noise)
+    penalty = penalty_of(scaled(transcription, state.w, state.duals, parts).parts)
     least = jnp.maximum(state.floor, state.damping)
     return Setting(transcription, state, parts, residuals, now, penalty, least, refines)
 
@@ -194,11 +197,13 @@ def _newton(
     """
     t, state = setting.transcription, setting.state
     own = jnp.where(kind == ESTIMATE, 0.0, 1.0).astype(shift.dtype)
-    parts = Parts(*(x._replace(hessian=own * x.hessian) for x in setting.parts))
-    residuals = jax.tree.map(lambda x: own * x, residuals)
+    at = scaled(t, state.w, state.duals, setting.parts)
+    parts = Parts(*(x._replace(hessian=own * x.hessian) for x in at.parts))
+    residuals = jax.tree.map(lambda x: own * x, scaled_residuals(t.sizes, residuals))
     shift = jnp.where(kind == ESTIMATE, 1.0, shift)
     penalty = jnp.where(kind == ESTIMATE, 100.0, setting.penalty)
-    move = direction(t, state.w, state.duals, parts, residuals, state.mu, shift, penalty)
+    given = parts, residuals, state.mu, shift, penalty
+    move = unscaled(t.sizes, direction(at.transcription, at.w, at.duals, *given))
     return move, to_boundary(t, state.w, move, state.mu)
 
 
@@ -232,7 +237,7 @@ def _attempt_after_trial(setting: Setting, a: Attempt, move: Direction, alpha: S
     kept = _choose(corrects, a.kept, move)  # the direction without correction
     kept_alpha = jnp.where(corrects, a.kept_alpha, alpha)
     trial = _trial(setting, move, alpha, kept, kept_alpha)
-    theta = trial.residuals.norm()
+    theta = scaled_residuals(setting.transcription.sizes, trial.residuals).norm()
     accepted = trial.enough & ~singular
     may_correct = ~singular & ~accepted & _promising(setting, a, theta)
     kind = jnp.where(may_correct, CORRECTED, SHORTER)
@@ -266,7 +271,7 @@ def _trial(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
     w = iterate_after(state.w, move, alpha)
     cost, residuals = evaluate(setting.transcription, w)
     phi = cost + state.mu * barrier_function(setting.transcription, w)
-    theta = residuals.norm()
+    theta = scaled_residuals(setting.transcription.sizes, residuals).norm()
     found = accepts(state.filter, setting.now, theta, phi, kept_alpha, kept.slope)
     near = found[0] | _near(setting.now, theta, phi)
     return Trial(w, *found, residuals, near)
@@ -304,10 +309,18 @@ def iterate_after(w: CollocationPoint, move: Direction, alpha: Scalar) -> Colloc
     )
 
 
-def rounding_of(w: CollocationPoint, residuals: Residuals) -> Scalar:
+def rounding_of(sizes: TypicalSizes | None, w: CollocationPoint, residuals: Residuals) -> Scalar:
     """An estimate of the norm of the residuals that rounding alone causes."""
     count = sum(x.size for x in jax.tree.leaves(residuals))
-    largest = jnp.maximum(jnp.max(jnp.abs(w.X)), jnp.max(jnp.abs(w.slack), initial=1.0))
+    X, slack = (
+        (w.X, w.slack)
+        if sizes is None
+        else (
+            in_size(w.X, sizes.x),
+            in_size(w.slack, sizes.limits),
+        )
+    )
+    largest = jnp.maximum(jnp.max(jnp.abs(X)), jnp.max(jnp.abs(slack), initial=1.0))
     return 4 * jnp.finfo(w.X.dtype).eps * count * largest
 
 

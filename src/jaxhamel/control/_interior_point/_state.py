@@ -17,6 +17,8 @@ from jaxhamel.control._interior_point._derivatives import (
 )
 from jaxhamel.control._interior_point._direction import stationarity
 from jaxhamel.control._interior_point._filter import Filter, emptied, empty_filter
+from jaxhamel.control._scaling._scaled import scaled, scaled_duals, scaled_residuals
+from jaxhamel.control._scaling._sizes import TypicalSizes
 
 
 class Errors(NamedTuple):
@@ -65,7 +67,9 @@ def errors_of(
     residuals: Residuals,
     mu: Scalar,
 ) -> Errors:
-    """The errors of an iterate as a solution of the barrier problem with the barrier parameter μ."""
+    """The errors of an iterate as a solution of the barrier problem with the barrier parameter μ, in the problem's sizes."""
+    residuals = scaled_residuals(transcription.sizes, residuals)
+    transcription, w, duals, parts = scaled(transcription, w, duals, parts)
     bounds = [
         (duals.low, w.slack - transcription.lower),
         (duals.high, transcription.upper - w.slack),
@@ -118,6 +122,8 @@ def first_state(transcription: Transcription, w: CollocationPoint, mu: Scalar) -
         finite(transcription.p_lower, w.p),
         finite(transcription.p_upper, w.p),
     )
+    if transcription.sizes is not None:
+        duals = scaled_duals(TypicalSizes(*(1.0 / size for size in transcription.sizes)), duals)
     large = number(jnp.inf)
     state = SearchState(
         w, duals, mu_first, empty_filter(dtype), jnp.asarray(True), large,

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._start import transcribe
@@ -17,6 +18,7 @@ from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._interior_point import more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._scaling._sizes import TypicalSizes
 
 BARRIER = 1e-6  # the least barrier parameter μ with which a search with moving nodes begins
 ITERATIONS = 30  # the largest number of iterations with moving nodes
@@ -41,7 +43,15 @@ def with_moving(transcription: Transcription, nodes: tuple[int, ...]) -> Transcr
         moving=nodes,
         p_lower=jnp.concatenate([transcription.p_lower, shares - room[:-1]]),
         p_upper=jnp.concatenate([transcription.p_upper, shares + room[1:]]),
+        sizes=_with_more(transcription.sizes, shares),
     )
+
+
+def _with_more(sizes: TypicalSizes | None, shares: Float[Array, " F"]) -> TypicalSizes | None:
+    """The sizes with those of the moving nodes' shares, which are 1."""
+    if sizes is None:
+        return None
+    return sizes._replace(p=jnp.concatenate([sizes.p, jnp.ones_like(shares)]))
 
 
 def transcribed_like(found: Transcription, problem: ControlProblem) -> Transcription:
@@ -117,8 +127,9 @@ def fixed_again(free: Solved) -> tuple[Solved, tuple[Transcription, SearchState]
     old, state = free.transcription, free.state
     own = slice(0, old.n_parameters - len(old.moving))
     lower, upper = old.p_lower[own], old.p_upper[own]
+    sizes = old.sizes and old.sizes._replace(p=old.sizes.p[own])
     fixed = dataclasses.replace(
-        old, moving=(), shares=old.shares_at(state.w.p), p_lower=lower, p_upper=upper
+        old, moving=(), shares=old.shares_at(state.w.p), p_lower=lower, p_upper=upper, sizes=sizes
     )
     duals = state.duals._replace(p_low=state.duals.p_low[own], p_high=state.duals.p_high[own])
     w = state.w._replace(p=state.w.p[own])

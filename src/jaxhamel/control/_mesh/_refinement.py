@@ -32,6 +32,7 @@ from jaxhamel.control._interior_point._derivatives import (
     with_start,
 )
 from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._mesh._junctions import junctions_of
 from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -170,6 +171,13 @@ LEAST_NODES = (
 )
 
 
+def _aligned_mesh(
+    shares: Float[np.ndarray, " N+1"], times: list[float]
+) -> Float[np.ndarray, " N+1"] | None:
+    """The mesh with nodes at `times`; None if these are too many for it."""
+    return None if LEAST_NODES * len(times) > len(shares) else with_nodes_at(shares, times)
+
+
 class Refinement:
     """The mesh refinement of one search; `errors`: the errors ε of the intervals of the mesh solved last."""
 
@@ -180,6 +188,7 @@ class Refinement:
         self.switches: list[
             float
         ] = []  # their times, as shares of the duration, when last looked for
+        self.follows_junctions = False
         self.errors: Float[np.ndarray, " N"] | None = None
         self.doublings = 0
         self.has_moved = False
@@ -220,18 +229,26 @@ class Refinement:
         return self._on_mesh(shares if kept is None else kept, transcription, state)
 
     def aligned(
-        self, transcription: Transcription, state: SearchState, parts: Parts | None
+        self,
+        transcription: Transcription,
+        state: SearchState,
+        parts: Parts | None,
+        overshoots: bool = False,
     ) -> tuple[Transcription, SearchState] | None:
         """(transcription, first state of the search) on a mesh with nodes at all switches; None if they are there already.
 
-        The errors in the times of the switches fall by a factor of 10 to 100 with each mesh.
+        The errors in the times of the switches fall by a factor of 10 to 100 with each mesh. If limits are violated between
+        the points (`overshoots`), nodes move to the junctions of limits, too.
         """
         if not self.may_align or self.alignments >= ALIGNMENTS:
             return None
         self.switches = [x.share for x in switches_of(transcription, state, parts)]
+        self.follows_junctions |= overshoots
+        joints = junctions_of(transcription, state, parts) if self.follows_junctions else []
         old = np.asarray(transcription.shares, float)
-        many = LEAST_NODES * len(self.switches) > len(old)
-        shares = None if many else with_nodes_at(old, self.switches)
+        shares = _aligned_mesh(old, self.switches + joints)
+        if shares is None:
+            shares = _aligned_mesh(old, self.switches)
         least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5
         if shares is None or np.max(np.abs(shares - old)) <= least:
             return None
@@ -250,7 +267,8 @@ class Refinement:
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState]:
         mesh = jnp.asarray(shares, transcription.shares.dtype)
-        new = transcribe(self.problem, transcription.rule, mesh, transcription.cost_unit)
+        known = transcription.cost_unit, transcription.sizes
+        new = transcribe(self.problem, transcription.rule, mesh, *known)
         return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._junctions import rows_by_control
 
 LONGEST = 2.0  # the largest number of intervals' worth of points that a switch may take
 SAMPLES = 20  # places in each cell at which the switching function is evaluated
@@ -73,11 +74,8 @@ def _rows(transcription: Transcription, state: SearchState, parts: Parts) -> lis
 
 def _rows_with_two_bounds(transcription: Transcription, lower, upper, parts: Parts) -> list[int]:
     """The rows of the limits that are bounded on both sides and whose function depends on the control."""
-    d, m = transcription.size, transcription.n_controls
-    by_control = np.asarray(parts.points.jacobian)[:, :, d:, d : d + m]
-    bounded = np.isfinite(lower) & np.isfinite(upper) & (lower < upper)
-    depends = np.any(by_control != 0.0, axis=(0, 1, 3))
-    return np.flatnonzero(np.all(bounded, axis=(0, 1)) & depends).tolist()
+    bounded = np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper), axis=(0, 1))
+    return [r for r in rows_by_control(transcription, parts) if bounded[r]]
 
 
 def _switches_of_row(row: _Row, near: float, longest: int) -> list[Switch]:

@@ -1,0 +1,90 @@
+"""Measures the sizes of a transcription's unknowns and equations (`_sizes`) at the guess.
+
+Derivatives are differences of values of a program that the search has compiled already: their magnitude is all that counts.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._certificate._violation import evaluated
+from jaxhamel.control._collocation._start import bent
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._scaling._sizes import KnownSizes, TypicalSizes, related
+
+
+def sizes_at(transcription: Transcription, w: CollocationPoint) -> TypicalSizes | None:
+    """The sizes of a transcription's unknowns and equations, from the guess `w`; None if all of them count as 1."""
+    extents = _extents(transcription, w)
+    tables = [_derivatives(transcription, at, extents) for at in (w, bent(transcription, w))]
+    rates, limits, conditions = (np.maximum(*pair) for pair in zip(*tables, strict=True))
+    bounds = [np.abs(np.asarray(x)[0, 0]) for x in (transcription.lower, transcription.upper)]
+    largest = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+    known = KnownSizes(extents, _parameters(transcription, w), largest, rates, limits, conditions)
+    return related(known, w.X.dtype)
+
+
+def _extents(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " d"]:
+    """The largest differences of the guess from its first configuration, and its largest quasi-velocities."""
+    both = np.abs(np.asarray(_from_first(transcription, w)))
+    return np.max(np.where(np.isfinite(both), both, 0.0), axis=0)
+
+
+@compiled_with(QUICK)
+def _from_first(transcription: Transcription, w: CollocationPoint) -> Float[Array, "N+1 d"]:
+    """The coordinates of the nodes' configurations in the chart about the first one, and the quasi-velocities."""
+    q, u = transcription.states(w)
+    local = jax.vmap(lambda x: transcription.system.space.local(along(q, 0), x))(q)
+    return jnp.concatenate([local, u], axis=1)
+
+
+def _parameters(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " p"]:
+    """The first values of the parameters; the duration in place of the last time."""
+    p = np.abs(np.asarray(w.p, float))
+    if transcription.free_time:
+        p[0] = float(transcription.span(w.p))
+    return p
+
+
+def _derivatives(
+    transcription: Transcription, w: CollocationPoint, extents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The largest absolute derivatives of (T f, limits, conditions) by each state and control."""
+    least = float(np.finfo(extents.dtype).eps) ** 0.25
+    base = _values(transcription, w)
+    controls = np.maximum(1.0, np.max(np.abs(np.asarray(w.c)), axis=(0, 1)))
+    steps = least * np.concatenate([np.where(extents > 0, extents, 1.0), controls])
+    columns = []
+    for k, step in enumerate(steps):
+        moved = _values(transcription, _moved(w, k, step))
+        columns.append([_slopes(a, b, step) for a, b in zip(base, moved, strict=True)])
+    return tuple(np.stack(x, axis=1) for x in zip(*columns, strict=True))  # type: ignore[return-value]
+
+
+def _moved(w: CollocationPoint, k: int, step: float) -> CollocationPoint:
+    """The iterate with coordinate `k` of all states and controls moved; by NumPy, which compiles nothing."""
+    d = w.X.shape[-1]
+    x, X, c = (np.array(a) for a in (w.x, w.X, w.c))
+    for array, column in ((x, k), (X, k)) if k < d else ((c, k - d),):
+        array[..., column] += step
+    return w._replace(x=x, X=X, c=c)
+
+
+def _values(
+    transcription: Transcription, w: CollocationPoint
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(T f up to a constant, limits, conditions); the first axis is that of the points."""
+    residuals = evaluated(transcription, w)[1]
+    rates = np.asarray(residuals.stages) / np.diff(np.asarray(transcription.shares))[:, None, None]
+    of_points, limits = (np.concatenate(list(x)) for x in (rates, np.asarray(residuals.limits)))
+    return of_points, limits, np.asarray(residuals.conditions)[None]
+
+
+def _slopes(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
+    """The largest absolute difference quotients; those within rounding count as 0."""
+    change = np.abs(b - a)
+    rounding = 1e2 * np.finfo(a.dtype).eps * (np.abs(a) + np.abs(b))
+    sure = np.isfinite(change) & (change > rounding)
+    return np.max(np.where(sure, change, 0.0), axis=0, initial=0.0) / step

@@ -1,0 +1,121 @@
+"""The sizes of a transcription's unknowns and equations: the search divides them by these numbers, so that they are about 1.
+
+A force may be of 1e-6 N and a distance of 1e7 m. A search that treats them alike regularises, ends and judges violations by
+numbers that fit neither. The sizes are found from the guess, from the bounds of the limits, and from the derivatives of the
+equations of motion: a force has the size that moves a velocity by its own size during the motion. A size between `LEAST` and
+`LARGEST` counts as 1; a problem whose sizes all lie there is not scaled. All sizes are powers of two, so that divisions by
+them cause no rounding.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+LEAST, LARGEST = 2.0**-7, 2.0**7
+
+
+class TypicalSizes(NamedTuple):
+    """The sizes of states (ξ, u), controls, parameters, conditions at both ends, and values of the path limits."""
+
+    x: Float[Array, " d"]
+    c: Float[Array, " m"]
+    p: Float[Array, " p"]
+    conditions: Float[Array, " b"]
+    limits: Float[Array, " r"]
+
+
+def size_of(sizes: TypicalSizes | None, name: str) -> Array | float:
+    """The field `name` of the sizes; 1 without sizes."""
+    return 1.0 if sizes is None else getattr(sizes, name)
+
+
+def in_size(x: Array, size: Array | float) -> Array:
+    """x / size; the shape of `size` is that of the last axes of `x`."""
+    return x / jnp.broadcast_to(jnp.asarray(size, x.dtype), x.shape)
+
+
+def of_size(x: Array, size: Array | float) -> Array:
+    """x · size; the shape of `size` is that of the last axes of `x`."""
+    return x * jnp.broadcast_to(jnp.asarray(size, x.dtype), x.shape)
+
+
+class KnownSizes(NamedTuple):
+    """What is known of the sizes before they are related to one another; 0 where nothing is known.
+
+    - `x`: the largest differences of the guess from its first state; `p`: the first values of the parameters.
+    - `limits`: the largest absolute values of finite bounds.
+    - `rates`, `of_limits`, `of_conditions`: the largest absolute derivatives of T f (the rates times the duration), of the
+      limits and of the conditions by the states and controls.
+    """
+
+    x: Float[np.ndarray, " d"]
+    p: Float[np.ndarray, " p"]
+    limits: Float[np.ndarray, " r"]
+    rates: Float[np.ndarray, "d d+m"]
+    of_limits: Float[np.ndarray, "r d+m"]
+    of_conditions: Float[np.ndarray, "b d+m"]
+
+
+def related(measured: KnownSizes, dtype: Any) -> TypicalSizes | None:
+    """The sizes, as arrays of a dtype; None if all of them count as 1."""
+    d = len(measured.x)
+    rates = _in_time_of_motion(measured.rates, d)
+    unknowns = _sizes_of_unknowns(measured.x, rates)
+    limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
+    conditions = _largest(measured.of_conditions, unknowns)
+    parts = unknowns[:d], unknowns[d:], np.abs(measured.p), conditions, limits
+    found = [_rounded(x) for x in parts]
+    if all(np.all(x == 1.0) for x in found):
+        return None
+    return TypicalSizes(*(jnp.asarray(x, dtype) for x in found))
+
+
+def _in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
+    """The derivatives of the rates times a time of the motion: its duration or, where states change faster, their own time.
+
+    The spectral radius of |T ∂f/∂x| does not depend on the units of the states.
+    """
+    radius = np.max(np.abs(np.linalg.eigvals(rates[:, :d])), initial=0.0)
+    return rates / max(1.0, float(radius))
+
+
+def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """The sizes of states and controls: those known, then those that change a known one by its size, then those changed.
+
+    What is left has the size 1.
+    """
+    d, count = len(known), rates.shape[1]
+    sizes = np.concatenate([known, np.zeros(count - d)])
+    for _ in range(count):  # a chain of integrators has as many links as unknowns
+        sizes = _filled(sizes, _causes(sizes[:d], rates))
+    for _ in range(d):
+        sizes[:d] = _filled(sizes[:d], _largest(rates, sizes))
+        sizes = _filled(sizes, _causes(sizes[:d], rates))
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def _filled(sizes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """`sizes`, with `others` where they are unknown."""
+    return np.where(sizes > 0, sizes, others)
+
+
+def _causes(of_states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """For each unknown the least size that changes a state by its size; 0 where it changes none of known size."""
+    links = (rates > 0) & (of_states[:, None] > 0)
+    sizes = np.divide(of_states[:, None], rates, out=np.full(rates.shape, np.inf), where=links)
+    least = np.min(sizes, axis=0, initial=np.inf)
+    return np.where(np.isfinite(least), least, 0.0)
+
+
+def _largest(derivatives: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The largest change of each value if each unknown changes by its size."""
+    return np.max(derivatives * sizes[None], axis=1, initial=0.0)
+
+
+def _rounded(sizes: np.ndarray) -> np.ndarray:
+    """The nearest powers of two; 1 for sizes between `LEAST` and `LARGEST`, and for unknown ones."""
+    known = np.isfinite(sizes) & (sizes > 0)
+    moderate = ~known | ((sizes >= LEAST) & (sizes <= LARGEST))
+    return np.where(moderate, 1.0, 2.0 ** np.round(np.log2(np.where(known, sizes, 1.0))))
