@@ -28,6 +28,7 @@ from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, 
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
+from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
 
@@ -203,23 +204,6 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
     aval = jax.typeof(value)
     shape = aval.shape[1:] if batched else aval.shape
     return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
-
-
-def traced_constants_first(closed):
-    """Turns the traced constants of a jaxpr into its first inputs; known constants stay, so that they can be folded."""
-    is_traced = [isinstance(value, jax.core.Tracer) for value in closed.consts]
-    if not any(is_traced):
-        return closed, []
-    jaxpr = closed.jaxpr
-    pairs = list(zip(jaxpr.constvars, closed.consts, is_traced, strict=True))
-    moved = [v for v, _, traced in pairs if traced]
-    jaxpr = jaxpr.replace(
-        constvars=[v for v, _, traced in pairs if not traced],
-        invars=[*moved, *jaxpr.invars],
-        debug_info=jaxpr.debug_info._replace(arg_names=None),
-    )
-    known = [value for _, value, traced in pairs if not traced]
-    return ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
 
 
 def _evaluate(closed, batched, size, quiet, *values) -> tuple:

@@ -9,6 +9,7 @@ Both have their own derivative rules, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻
 differentiated.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks, _lapack
+from jaxhamel._lanes import _operator_solve as _of_products
 from jaxhamel._lanes import _symmetric_solve as _primitive
 
 UNROLL_LIMIT = 10
@@ -39,6 +41,19 @@ def symmetric_solve(
     _check_square(matrix)
     _checks.check_shape("rhs", rhs, (len(matrix), *rhs.shape[1:]), "One row for each row of M.")
     return _symmetric_solve(matrix, rhs)
+
+
+def operator_solve(product: Callable, rhs: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The solution x of M x = b for a symmetric M that is given by its products with vectors.
+
+    Lanes need not compute the entries of M: the solution for a chain or a tree of n bodies then takes a number of operations
+    that grows like n. M is as in `symmetric_solve`, of which no derivative is taken here.
+
+    **Arguments:** `product`: the function x ↦ M x, linear in x; `rhs`: b `(n,)`, of the dtype of M x.
+    """
+    if rhs.size == 0:
+        return rhs
+    return _of_products.operator_solve(product, rhs, _solve_arrays)
 
 
 def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:

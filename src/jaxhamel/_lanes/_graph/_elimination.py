@@ -16,15 +16,13 @@ Every order of elimination gives the same derivatives; to find the cheapest orde
 measured and saves almost nothing (docs/performance.md#reverse-mode).
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._graph._elementwise import SCALARS
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._graph._linear_edges import LinearEdges
 
 
 def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]]) -> list[int]:
@@ -54,47 +52,12 @@ def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]])
 _SUM, _PRODUCT, _SHARED = 1, 2, 16
 
 
-class _Edges:
-    """The edges of the program: `before[k][i]` and `after[i][k]` are the node of the factor of the edge i → k."""
+class _Edges(LinearEdges):
+    """The edges of a program of which single nodes and groups may be eliminated, but none of `starts` and `ends`."""
 
     def __init__(self, graph: Graph, starts: list[int], ends: list[int], dtype):
-        self.graph, self.dtype = graph, dtype
+        super().__init__(graph, starts, ends, dtype)
         self.fixed = {*starts, *ends}
-        self.before: dict[int, dict[int, int]] = defaultdict(dict)
-        self.after: dict[int, dict[int, int]] = defaultdict(dict)
-        linear, inputs = set(starts), set(starts)
-        self.nodes = []
-        for i in graph.needed(ends):
-            operands = graph.nodes[i].operands
-            if i in inputs or any(j in linear for j in operands):
-                linear.add(i)
-                self.nodes.append(i)
-            if i not in inputs:
-                for k, j in enumerate(operands):
-                    if j in linear:
-                        self._add(j, i, self._factor(i, k, linear))
-
-    def _factor(self, i: int, k: int, linear: set[int]) -> int:
-        """The node of ∂(node i)/∂(its k-th operand)."""
-        node = self.graph.nodes[i]
-        name = node.primitive.name
-        factor = SCALARS[name].factor
-        if factor is None or any(
-            self.graph.nodes[j].dtype != self.dtype for j in (i, node.operands[k])
-        ):
-            raise Unsupported(f"the derivative of `{name}`")
-        return factor(self, node.operands, k, linear)
-
-    def constant(self, value: float) -> int:
-        return self.graph.constant(np.asarray(value, self.dtype))
-
-    def apply(self, primitive, *operands: int) -> int:
-        return self.graph.apply(primitive, operands, self.dtype)
-
-    def _add(self, i: int, k: int, factor: int) -> None:
-        if i in self.before[k]:
-            factor = self.apply(lax.add_p, self.before[k][i], factor)
-        self.before[k][i] = self.after[i][k] = factor
 
     def eliminate_nodes(self) -> None:
         """Eliminates single nodes, from the last to the first, as long as one of them lowers the cost.
@@ -108,7 +71,7 @@ class _Edges:
                 if self._has_shared_factors(i) and self._cost_of_direct_edges(i) < sum(
                     self._edge_costs(i)
                 ):
-                    self._eliminate(i)
+                    self.eliminate(i)
                 else:
                     left.append(i)
             if len(left) == len(waiting):
@@ -120,7 +83,7 @@ class _Edges:
         for group in self._groups(self._removable_nodes()):
             if self._costs_no_more(group):
                 for i in group:
-                    self._eliminate(i)
+                    self.eliminate(i)
 
     def _removable_nodes(self) -> list[int]:
         return [i for i in self.nodes if i not in self.fixed and self._has_shared_factors(i)]
@@ -129,16 +92,6 @@ class _Edges:
         """Whether all lanes share the factors of the node's edges."""
         factors = (*self.before[i].values(), *self.after[i].values())
         return not any(self.graph.nodes[c].batched for c in factors)
-
-    def _eliminate(self, i: int) -> None:
-        before, after = self.before.pop(i, {}), self.after.pop(i, {})
-        for j in before:
-            del self.after[j][i]
-        for k in after:
-            del self.before[k][i]
-        for j, a in before.items():
-            for k, b in after.items():
-                self._add(j, k, self.apply(lax.mul_p, a, b))
 
     def _cost_of_direct_edges(self, i: int) -> int:
         """The cost by which an elimination of node i raises that of the edges between its neighbours."""

@@ -55,6 +55,7 @@ class Graph:
         self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it
         self.has_complex = False  # whether a node is complex
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node
+        self.factors: dict[Any, Any] = {}  # eliminations, see `_rules/_operator_solve.py`
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:

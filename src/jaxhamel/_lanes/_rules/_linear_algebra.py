@@ -255,7 +255,7 @@ def _first_largest(graph: Graph, column: Nodes, dtype) -> list[int]:
     return flags
 
 
-def _array_program(equation) -> list[Any]:
+def array_program(equation) -> list[Any]:
     """The jaxpr, in a list, by which a symmetric solve runs outside lanes."""
     run = partial(equation.primitive.impl, **equation.params)
     return [jax.make_jaxpr(run)(*(v.aval for v in equation.invars)).jaxpr]
@@ -270,7 +270,7 @@ LINEAR_ALGEBRA: dict[str, Primitive] = {
     SYMMETRIC_SOLVE: Primitive(
         Kind.LINEAR_ALGEBRA,
         _of_matrices(symmetric_solve),
-        programs=_array_program,
+        programs=array_program,
         cpu_kernel=True,
     ),
     "cholesky": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(cholesky)),

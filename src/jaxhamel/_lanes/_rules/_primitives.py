@@ -17,6 +17,7 @@ from jaxhamel._lanes._rules._indexing import INDEXING
 from jaxhamel._lanes._rules._kernel_conditions import is_short_sum
 from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
 from jaxhamel._lanes._rules._moves_and_sums import MOVES, SUMS
+from jaxhamel._lanes._rules._operator_solve import OPERATOR_SOLVE
 from jaxhamel._lanes._rules._order import ORDER
 
 
@@ -109,6 +110,7 @@ PRIMITIVES: dict[str, Primitive] = {
     **INDEXING,
     **ORDER,
     **LINEAR_ALGEBRA,
+    **OPERATOR_SOLVE,
     **CONTROL_FLOW,
     "jaxhamel_pullback": Primitive(Kind.CALL, pullback_rule, nested=True),
     **WITHOUT_RULE,

@@ -18,12 +18,50 @@ def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
     left, right = _matrices(x, x_batch, x_sum), _matrices(y, y_batch, y_sum)
     zero = graph.constant(np.zeros((), out.dtype))
     kept, wanted = _kept(graph, left, right)
-    nodes = [
-        _inner(graph, left[k, i, terms], right[k, j, terms], zero, out.dtype)
-        for k, i, j in np.ndindex(len(left), left.shape[1], right.shape[1])
-        for terms in [np.flatnonzero(kept[k, i] & wanted[k, j])]
-    ]
-    return [np.array(nodes, dtype=int).reshape(out.shape)]
+    if not _is_constant(graph, left) and _is_constant(graph, right):
+        sums = _sums(graph, right, left, wanted, kept, zero, out.dtype).transpose(0, 2, 1)
+    else:
+        sums = _sums(graph, left, right, kept, wanted, zero, out.dtype)
+    return [sums.reshape(out.shape)]
+
+
+def _is_constant(graph: Graph, nodes: Nodes) -> bool:
+    return all(graph.value(i) is not None for i in nodes.ravel().tolist())
+
+
+def _sums(graph: Graph, left: Nodes, right: Nodes, kept, wanted, zero: int, dtype) -> Nodes:
+    """The sums of all rows of `left` times each row of `right`; those of the same row of `right` share their parts."""
+    found = np.empty((len(left), left.shape[1], right.shape[1]), int)
+    for k, j in np.ndindex(len(left), right.shape[1]):
+        rows = [
+            _terms(graph, left[k, i], right[k, j], kept[k, i] & wanted[k, j], dtype)
+            for i in range(left.shape[1])
+        ]
+        found[k, :, j] = shared_sums(graph, rows, zero, dtype)
+    return found
+
+
+def shared_sums(graph: Graph, rows: list[list[tuple[int, int]]], zero: int, dtype) -> list[int]:
+    """The nodes of the sums of all rows, in which a sum that contains another one starts with it.
+
+    So the matrix of a chain or a tree, whose rows are nested, takes as many sums as its bodies, in both directions.
+
+    **Arguments:** `rows`: the terms of each sum, as pairs of the term's position and its node.
+    """
+
+    def total(start: int, terms) -> int:
+        return reduce(lambda x, term: graph.apply(lax.add_p, (x, term[1]), dtype), terms, start)
+
+    if len({term for row in rows for term in row}) == sum(map(len, rows)):
+        return [total(zero, row) for row in rows]
+    done: dict[frozenset[tuple[int, int]], int] = {}
+    for row in sorted(map(frozenset, rows), key=len):
+        start, rest = zero, row
+        for known in sorted(done, key=len, reverse=True):
+            if len(known) > 1 and known <= rest:
+                start, rest = graph.apply(lax.add_p, (start, done[known]), dtype), rest - known
+        done[row] = total(start, sorted(rest))
+    return [done[frozenset(row)] for row in rows]
 
 
 def _kept(graph: Graph, *matrices: Nodes) -> list[np.ndarray]:
@@ -51,7 +89,11 @@ def _matrices(x: Nodes, batch, summed) -> Nodes:
     return ordered.reshape(length(batch), length(free), length(summed))
 
 
-def _inner(graph: Graph, row: Nodes, column: Nodes, zero: int, dtype) -> int:
-    pairs = zip(row.tolist(), column.tolist(), strict=True)
-    terms = (graph.apply(lax.mul_p, pair, dtype) for pair in pairs)
-    return reduce(lambda x, y: graph.apply(lax.add_p, (x, y), dtype), terms, zero)
+def _terms(
+    graph: Graph, row: Nodes, column: Nodes, kept: np.ndarray, dtype
+) -> list[tuple[int, int]]:
+    """The products of the `kept` entries of a row and a column, each with its position."""
+    places = np.flatnonzero(kept).tolist()
+    pairs = zip(row[kept].tolist(), column[kept].tolist(), strict=True)
+    nodes = [graph.apply(lax.mul_p, pair, dtype) for pair in pairs]
+    return list(zip(places, nodes, strict=True))

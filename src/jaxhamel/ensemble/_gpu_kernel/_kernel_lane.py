@@ -13,7 +13,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._transform import traced_constants_first
+from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 

@@ -6,6 +6,7 @@ On R^n these are Lagrange's equations; on a group, the Euler–Poincaré equatio
 acting on L. The multiplier route and Gauss' principle both start from here.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -40,10 +41,25 @@ def euler_lagrange(
     (p, gradient), (bias, _), (mass_matrix, _) = derivatives(
         system, lambda t, q, v: gradients(q, v, t), t, q, v, v, jnp.eye(v.shape[0], dtype=v.dtype)
     )
+    return Unconstrained(mass_matrix, _force(system, t, q, v, control, p, gradient, bias))
+
+
+def momentum_rate(
+    system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
+) -> tuple[Callable[[Array], Array], Float[Array, " n"]]:
+    """The function x ↦ M(t, q, v) x, and f(t, q, v, control); the arguments are not checked."""
+    gradients = jax.grad(lambda q, v, t: lagrangian(system, t, q, v, control), argnums=(1, 0))
+    (p, gradient), (bias, _) = along_motion(system, lambda t, q: gradients(q, v, t), t, q, v)
+    _, product = jax.linearize(lambda v: gradients(q, v, t)[0], v)
+    return product, _force(system, t, q, v, control, p, gradient, bias)
+
+
+def _force(system: System, t, q, v, control, p, gradient, bias) -> Float[Array, " n"]:
+    """The force f, from the momenta P, ∂L/∂q, and the rate of P at constant v."""
     force = covector(system, q, gradient) + system.space.ad(v).T @ p - bias
     if overrides(system, "force"):
         force = force + applied_force(system, t, q, v, control)
-    return Unconstrained(mass_matrix, force)
+    return force
 
 
 @compiled

@@ -17,10 +17,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
-from jaxhamel.mechanics._equations._euler_lagrange import euler_lagrange, frame_bias
+from jaxhamel.mechanics._equations._euler_lagrange import (
+    euler_lagrange,
+    frame_bias,
+    momentum_rate,
+)
 from jaxhamel.mechanics._kinematics import InverseFrame, derivatives, velocity_of, with_constraints
-from jaxhamel.mechanics._small_solve import symmetric_solve
-from jaxhamel.mechanics._system import System, has_valid, is_ours
+from jaxhamel.mechanics._small_solve import operator_solve, symmetric_solve
+from jaxhamel.mechanics._system import System, has_valid, is_ours, overrides
 
 
 class Points(eqx.Module):
@@ -103,7 +107,20 @@ def gauss(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
     """The accelerations u̇ that minimise Gauss' function; the arguments are not checked."""
-    return symmetric_solve(*normal_equations(system, t, q, u, control))
+    if has_bodies(system, t, q, u, control):
+        return symmetric_solve(*of_bodies(system, t, q, u, control))
+    return _from_lagrangian(system, t, q, u, control)
+
+
+def _from_lagrangian(system, t, q, u, control) -> Float[Array, " k"]:
+    """The solution of the normal equations of `of_lagrangian`, without the entries of the mass matrix."""
+    inverse = InverseFrame.at(system, t, q)
+    v = inverse.velocity(t, q, with_constraints(system, u))
+    product, force = momentum_rate(system, t, q, v, control)
+    if not (overrides(system, "frame") or overrides(system, "drift")):
+        return operator_solve(product, force)
+    at_rest, free = _allowed_accelerations(system, inverse, t, q, v)
+    return operator_solve(lambda x: free.T @ product(free @ x), free.T @ (force - product(at_rest)))
 
 
 def normal_equations(
@@ -183,5 +200,10 @@ def lagrangian_in_motion(
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     mass_matrix, force = euler_lagrange(system, t, q, v, control)
+    return mass_matrix, force, *_allowed_accelerations(system, inverse, t, q, v)
+
+
+def _allowed_accelerations(system, inverse: InverseFrame, t, q, v) -> tuple[Array, Array]:
+    """The arrays (at_rest, free) of `lagrangian_in_motion`."""
     at_rest = -(inverse(t, q) @ frame_bias(system, t, q, v))
-    return mass_matrix, force, at_rest, inverse.independent(t, q)
+    return at_rest, inverse.independent(t, q)
