@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from jaxhamel._lanes._rules._primitives import PRIMITIVES
-from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
+from jaxhamel._lanes._solutions._symmetric_solve import NAME as SYMMETRIC_SOLVE
 from jaxhamel.ensemble import lanes
 
 BATCH = 5

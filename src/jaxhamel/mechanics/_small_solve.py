@@ -3,7 +3,7 @@
 A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, XLA cannot fuse it, and under
 `vmap` it treats one matrix at a time (docs/performance.md#equations-of-motion). A program that is written out grows like n³;
 beyond `UNROLL_LIMIT` rows it would compile too slowly, and LAPACK is called instead. Lanes write symmetric solves out up to
-more rows, without tracing them (`_lanes/_symmetric_solve.py`).
+more rows, without tracing them (`_lanes/_solutions/_symmetric_solve.py`).
 
 Both have their own derivative rules, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹, so that factorisations are not
 differentiated.
@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks, _lapack
-from jaxhamel._lanes import _operator_solve as _of_products
-from jaxhamel._lanes import _symmetric_solve as _primitive
+from jaxhamel._lanes._solutions import _operator_solve as _of_products
+from jaxhamel._lanes._solutions import _symmetric_solve as _primitive
 
 UNROLL_LIMIT = 10
 

@@ -14,7 +14,7 @@ from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._elimination_order import elimination_order, solution_operations
 from jaxhamel._lanes._rules._large_solve import solutions
-from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
+from jaxhamel._lanes._solutions._symmetric_solve import NAME as SYMMETRIC_SOLVE
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 
 # The most rows of a matrix that is written out; row exchanges take n³ selections.

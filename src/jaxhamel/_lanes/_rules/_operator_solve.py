@@ -8,9 +8,9 @@ import numpy as np
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
-from jaxhamel._lanes._operator_solve import NAME, matrix_program
 from jaxhamel._lanes._rules._linear_algebra import array_program, symmetric_solve
-from jaxhamel._lanes._rules._sparse_factors import SparseFactors, Unknowns, sparse_factors
+from jaxhamel._lanes._rules._sparse_factors import ProductEdges, SparseFactors, sparse_factors
+from jaxhamel._lanes._solutions._operator_solve import NAME, matrix_program
 
 
 def operator_solve(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:
@@ -36,7 +36,7 @@ def _factors(graph: Graph, interpret, operator, constants: list[Nodes]) -> Spars
     starts = np.array([graph.input(x.dtype, True) for _ in range(x.size)], dtype=int)
     (ends,) = interpret(graph, operator, [*constants, starts])
     try:
-        edges = Unknowns(graph, starts.tolist(), ends.tolist(), x.dtype)
+        edges = ProductEdges(graph, starts.tolist(), ends.tolist(), x.dtype)
     except Unsupported:
         return None
     return sparse_factors(edges)

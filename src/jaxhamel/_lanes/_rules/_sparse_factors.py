@@ -25,7 +25,7 @@ from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._rules._elimination_order import solution_operations
 
 
-class Step(NamedTuple):
+class Elimination(NamedTuple):
     """The elimination of one value: it is Σ before[j] · (value j), plus a known number.
 
     `after`: the factors with which it enters other values; `row`: i for the unknown x_i, with `inverse` the node of 1/d_i;
@@ -44,7 +44,7 @@ class SparseFactors(NamedTuple):
 
     edges: LinearEdges
     starts: list[int]
-    steps: list[Step]
+    steps: list[Elimination]
 
     def solution(self, rhs: Sequence[int]) -> list[int]:
         """The nodes of x, from those of b."""
@@ -76,7 +76,7 @@ class SparseFactors(NamedTuple):
         return self.edges.apply(lax.add_p, total, self.edges.apply(lax.mul_p, x, y))
 
 
-def sparse_factors(edges: "Unknowns") -> SparseFactors | None:
+def sparse_factors(edges: "ProductEdges") -> SparseFactors | None:
     """The elimination of M x = b; None if it takes more operations than the entries of M with LDLᵀ.
 
     **Raises:** `Unsupported` if both take more operations than the graph may have nodes.
@@ -104,7 +104,7 @@ def _result(i: int) -> int:
     return -1 - i
 
 
-class Unknowns(LinearEdges):
+class ProductEdges(LinearEdges):
     """The edges of M x, with one more node for each result, since results may be inputs or one another.
 
     **Arguments:** `starts`: the nodes of x, which are inputs; `ends`: the nodes of M x.
@@ -119,7 +119,7 @@ class Unknowns(LinearEdges):
         for i, end in enumerate(ends):
             self.add(end, _result(i), self.constant(1.0))
 
-    def steps(self, i: int) -> Iterator[Step]:
+    def steps(self, i: int) -> Iterator[Elimination]:
         """Eliminates the values between x_i and (M x)_i, those with the fewest products first, and then x_i."""
         between = self._between(self.starts[i], _result(i))
         waiting = [(self._products(z), z) for z in between]
@@ -132,7 +132,7 @@ class Unknowns(LinearEdges):
             self._check_room(products)
             before, after = dict(self.before[z]), dict(self.after[z])
             self.eliminate(z)
-            yield Step(z, before, after)
+            yield Elimination(z, before, after)
         yield self._solved(i)
 
     def _products(self, z: int) -> int:
@@ -146,7 +146,7 @@ class Unknowns(LinearEdges):
         if len(self.graph.nodes) + operations > self.most:
             raise _TooLong
 
-    def _solved(self, i: int) -> Step:
+    def _solved(self, i: int) -> Elimination:
         """Inserts x_i = (b_i − Σ_j a_j z_j) / d into all rows."""
         x, end = self.starts[i], _result(i)
         pivot = self.before[end].pop(x, None)
@@ -163,7 +163,7 @@ class Unknowns(LinearEdges):
         before = {
             j: self.apply(lax.neg_p, self.apply(lax.mul_p, a, inverse)) for j, a in row.items()
         }
-        return Step(x, before, after, i, inverse)
+        return Elimination(x, before, after, i, inverse)
 
     def _product(self, a: int, b: int, inverse: int) -> int:
         """a b / d, as one node for a b and b a: M is symmetric."""
@@ -186,7 +186,7 @@ def _bit(number: int, i: int) -> bool:
     return bool(number >> i & 1)
 
 
-def _reached(edges: Unknowns) -> dict[int, int]:
+def _reached(edges: ProductEdges) -> dict[int, int]:
     """For each node the unknowns x_i on which it depends, as the bits of a number."""
     index = {x: i for i, x in enumerate(edges.starts)}
     found: dict[int, int] = {}
@@ -198,7 +198,7 @@ def _reached(edges: Unknowns) -> dict[int, int]:
     return found
 
 
-def _used(edges: Unknowns) -> dict[int, int]:
+def _used(edges: ProductEdges) -> dict[int, int]:
     """For each node the results (M x)_i that depend on it, as the bits of a number."""
     found = {_result(i): 1 << i for i in edges.rows}
     for k in reversed(edges.nodes):
@@ -209,7 +209,7 @@ def _used(edges: Unknowns) -> dict[int, int]:
     return found
 
 
-def _order(edges: Unknowns, reach: dict[int, int]) -> list[int]:
+def _order(edges: ProductEdges, reach: dict[int, int]) -> list[int]:
     """The order in which the x_i are eliminated: those with the fewest values between x_i and (M x)_i first."""
     used = _used(edges)
     on_paths = [reach[k] & used[k] for k in edges.nodes]
@@ -217,7 +217,7 @@ def _order(edges: Unknowns, reach: dict[int, int]) -> list[int]:
     return sorted(edges.rows, key=lambda i: (counts[i], -i))
 
 
-def _operations_of_entries(edges: Unknowns, reach: dict[int, int]) -> int:
+def _operations_of_entries(edges: ProductEdges, reach: dict[int, int]) -> int:
     """The number of operations of the lower triangle of M, column by column by forward propagation."""
     used, total = _used(edges), 0
     for k in edges.nodes:

@@ -17,7 +17,7 @@ from jax.interpreters import ad
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._own_primitive import own_primitive
-from jaxhamel._lanes._symmetric_solve import symmetric_solve
+from jaxhamel._lanes._solutions._symmetric_solve import symmetric_solve
 from jaxhamel._lanes._traced_constants import traced_constants_first
 
 

@@ -1,0 +1,1 @@
+"""JAX primitives for the solution of symmetric linear equations."""
