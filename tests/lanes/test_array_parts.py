@@ -11,6 +11,7 @@ from jaxhamel._lanes._divided._jaxprs import inlined
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu._jit import jit
+from jaxhamel.mechanics._small_solve import operator_solve
 
 LANES, WIDTH = 20, 12
 RNG = np.random.default_rng(11)
@@ -172,3 +173,21 @@ def test_second_derivatives(kind):
     np.testing.assert_allclose(
         found, exact, rtol=0, atol=1e3 * np.finfo(kind).eps * np.abs(exact).max()
     )
+
+
+def test_a_mass_matrix_from_a_network_is_made_by_products_of_arrays():
+    """M = 1 + Wᵀ diag(tanh(W q)²) W, given by its products: the layer stays an array, and x is that of NumPy."""
+    layer = RNG.normal(size=(32, 4)) / 6
+
+    def f(layer, q, b):
+        gain = jnp.tanh(layer @ q) ** 2
+        return operator_solve(lambda x: x + layer.T @ (gain * (layer @ x)), b)
+
+    q, b = RNG.normal(size=(2, LANES, 4))
+    found = jax.jit(lanes(f, (None, 0, 0)))(layer, q, b)
+    for k in range(LANES):
+        exact = np.linalg.solve(np.eye(4) + (layer.T * np.tanh(layer @ q[k]) ** 2) @ layer, b[k])
+        np.testing.assert_allclose(found[k], exact, rtol=1e-12)
+    written = written_out(f, [False, True, True], layer, q, b)
+    assert written is not None
+    assert written.program.length() < 300

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
 
-from jaxhamel._lanes._divided._jaxprs import CALLS, inlined, variables
+from jaxhamel._lanes._divided._jaxprs import CALLS, evaluated, inlined, variables
 from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._rules._primitives import primitive_of
+from jaxhamel._lanes._solutions._operator_solve import NAME as OPERATOR_SOLVE
+from jaxhamel._lanes._solutions._operator_solve import solved_by_matrix
 
 # The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
 LEAST_SHARED = 120
@@ -37,14 +39,32 @@ def has_large_arrays(closed: ClosedJaxpr, batched: list[bool]) -> bool:
 
 
 def _has_constants(closed: ClosedJaxpr) -> bool:
-    called = (
+    equations = closed.jaxpr.eqns
+    called = [
         e.params.get("jaxpr") or e.params["call_jaxpr"]
-        for e in closed.jaxpr.eqns
+        for e in equations
         if e.primitive.name in CALLS
-    )
+    ]
+    called += [e.params["operator"] for e in equations if e.primitive.name == OPERATOR_SOLVE]
     return any(np.size(x) >= LEAST_SHARED for x in closed.consts) or any(
         map(_has_constants, called)
     )
+
+
+def with_large_solutions_as_arrays(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with matrices in place of products (`_operator_solve`), if these products read large arrays."""
+
+    def of_arrays(equation: Any, operands: list[Any]) -> list[Any] | None:
+        if equation.primitive.name != OPERATOR_SOLVE or not _reads_large_arrays(equation, operands):
+            return None
+        return [solved_by_matrix(*operands, **equation.params)]
+
+    return jax.make_jaxpr(lambda *x: evaluated(closed, x, of_arrays))(*closed.in_avals)
+
+
+def _reads_large_arrays(equation: Any, operands: list[Any]) -> bool:
+    read = (*operands[:-1], *equation.params["operator"].consts)
+    return any(_unusual(x) >= LEAST_SHARED for x in read)
 
 
 def array_equations(closed: ClosedJaxpr, batched: list[bool]) -> set[int]:

@@ -16,7 +16,11 @@ import jax
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
 from jax.lax import Precision
 
-from jaxhamel._lanes._divided._array_equations import array_equations, has_large_arrays
+from jaxhamel._lanes._divided._array_equations import (
+    array_equations,
+    has_large_arrays,
+    with_large_solutions_as_arrays,
+)
 from jaxhamel._lanes._divided._jaxprs import inlined, part_of, read_by, variables
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 
@@ -98,7 +102,7 @@ def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayPar
     """The function in parts; None for few lanes, and if it has no operation on a large array."""
     if size <= SMALL_BATCH or not has_large_arrays(closed, batched):
         return None
-    closed = inlined(closed)
+    closed = inlined(with_large_solutions_as_arrays(closed))
     arrays = array_equations(closed, batched)
     return _Division(closed, batched, arrays).parts() if arrays else None
 

@@ -45,7 +45,8 @@ def _matrix(operator: ClosedJaxpr, constants) -> Float[Array, "n n"]:
     return jax.vmap(lambda e: jaxpr_as_fun(operator)(*constants, e)[0])(unit)
 
 
-def _run(*values, operator, arrays):
+def solved_by_matrix(*values, operator, arrays):
+    """The results of the primitive from its operands, by the entries of M."""
     *constants, rhs = values
     return symmetric_solve(_matrix(operator, constants), rhs, arrays)
 
@@ -95,7 +96,9 @@ def _transpose(x_bar, *values, operator, arrays):
 
 def _batch(values, axes, *, operator, arrays):
     if any(axis is not None for axis in axes[:-1]):
-        return jax.vmap(lambda *x: _run(*x, operator=operator, arrays=arrays), axes)(*values), 0
+        return jax.vmap(lambda *x: solved_by_matrix(*x, operator=operator, arrays=arrays), axes)(
+            *values
+        ), 0
     columns = jnp.moveaxis(values[-1], axes[-1], -1)
     flat = columns.reshape(len(columns), -1)
     x = _solve_p.bind(*values[:-1], flat, operator=operator, arrays=arrays)
@@ -104,12 +107,12 @@ def _batch(values, axes, *, operator, arrays):
 
 _solve_p = own_primitive(
     "operator_solve",
-    run=jax.jit(_run, static_argnames=("operator", "arrays")),
+    run=jax.jit(solved_by_matrix, static_argnames=("operator", "arrays")),
     abstract=_abstract,
     jvp=_jvp,
     batch=_batch,
     transpose=_transpose,
-    lowered=_run,
+    lowered=solved_by_matrix,
     multiple_results=False,
 )
 NAME = _solve_p.name
