@@ -142,6 +142,12 @@ class System(eqx.Module):
         """The shapes that are drawn at `places`, for concrete parameters; by default the axes of each body."""
         return ()
 
+    def prepared(self) -> "System":
+        """The same system for many evaluations with the same parameters: whatever depends on them alone may be computed
+        here, once for a whole motion. Default: the system itself.
+        """
+        return self
+
     @property
     def n_independent(self) -> int:
         """The number k = n − m of independent quasi-velocities."""

@@ -1,6 +1,6 @@
 """What the joints do: orientations and positions of the links on their parents, as functions of the coordinates."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,30 +15,49 @@ Matrices = Float[Array, "j 3 3"]
 SPACE = SE3()
 
 
-def motions_of_joints(tree: Any, q: Configuration, x: Float[Array, " j"]) -> tuple[Matrices, Rows]:
+class JointConstants(NamedTuple):
+    """What the motions of joints need of the parameters alone.
+
+    - `turns`: R_0 of the joints on their parents. `axes`: unit vectors a. `along`: R_0 a.
+    - `still`, `crossed`: R_0 a aᵀ and R_0 â.
+    """
+
+    turns: Matrices
+    axes: Rows
+    along: Rows
+    still: Matrices
+    crossed: Matrices
+
+    @classmethod
+    def of(cls, orientations: Float[Array, "j 4"], axes: Rows) -> "JointConstants":
+        """The constants of joints with these orientations and axes."""
+        turns, axes = jax.vmap(quaternion_matrix)(unit_rows(orientations)), unit_rows(axes)
+        along = jnp.einsum("jab,jb->ja", turns, axes)
+        crossed = jnp.stack([rows_cross(turns[:, i], axes) for i in range(3)], axis=1)
+        return cls(turns, axes, along, along[:, :, None] * axes[:, None, :], crossed)
+
+
+def motions_of_joints(
+    tree: Any, joints: JointConstants, q: Configuration, x: Float[Array, " j"]
+) -> tuple[Matrices, Rows]:
     """The orientation R and the position p of each link in the axes of its parent, `(j, 3, 3)` and `(j, 3)`.
 
     With the joint at (R_0, p_0), its axis a and displacement x, a hinge has R = R_0 exp(x â) and p = p_0, a slide R = R_0
     and p = p_0 + x R_0 a; ball and free joints turn and move the link by their quaternion and position.
     """
     s = tree.structure
-    turns = jax.vmap(quaternion_matrix)(unit_rows(tree.joint_orientations))
-    axes = unit_rows(tree.axes)
-    along = jnp.einsum("jab,jb->ja", turns, axes)
-    slid = tree.joint_positions + along * x[:, None]
+    slid = tree.joint_positions + joints.along * x[:, None]
     moves = jnp.where(s.are("slide")[:, None], slid, tree.joint_positions)
-    turned = _about_axes(turns, axes, along, x)
-    turns = jnp.where(s.are("hinge")[:, None, None], turned, turns)
+    turned = _about_axes(joints, x)
+    turns = jnp.where(s.are("hinge")[:, None, None], turned, joints.turns)
     poses = s.poses(q)
     return _with_poses(s, turns, moves, poses) if poses else (turns, moves)
 
 
-def _about_axes(turns: Matrices, axes: Rows, along: Rows, x: Float[Array, " j"]) -> Matrices:
+def _about_axes(joints: JointConstants, x: Float[Array, " j"]) -> Matrices:
     """R exp(x â) = R a aᵀ + cos x (R − R a aᵀ) + sin x R â."""
-    crossed = jnp.stack([rows_cross(turns[:, i], axes) for i in range(3)], axis=1)  # R â, by rows
-    still = along[:, :, None] * axes[:, None, :]
     cosine, sine = jnp.cos(x)[:, None, None], jnp.sin(x)[:, None, None]
-    return still + cosine * (turns - still) + sine * crossed
+    return joints.still + cosine * (joints.turns - joints.still) + sine * joints.crossed
 
 
 def _with_poses(

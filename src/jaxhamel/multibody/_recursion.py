@@ -26,6 +26,8 @@ from jaxhamel.multibody._structure import WORLD, Structure
 
 Rows = Float[Array, "r 3"]
 Rates = Float[Array, " r"]
+_ROWS, _COLUMNS = np.triu_indices(3)
+_ENTRY = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # of a symmetric matrix in its upper triangle
 
 
 class Twists(NamedTuple):
@@ -75,13 +77,17 @@ class Inertias(NamedTuple):
         m c' = R m c + m p ,   J' = R J Rᵀ + 2 (p·R m c) 1 − p (R m c)ᵀ − (R m c) pᵀ + m (|p|² 1 − p pᵀ) .
         """
         moment = jnp.einsum("rij,rj->ri", turns, self.moment)
-        matrix = jnp.einsum("rik,rkl,rjl->rij", turns, self.matrix, turns)
+        half = jnp.einsum("rik,rkl->ril", turns, self.matrix)
+        entries = jnp.sum(half[:, _ROWS] * turns[:, _COLUMNS], axis=2)  # of the upper triangle
+        matrix = entries[:, _ENTRY]
         of_mass = self.mass[:, None] * positions
-        # the further terms are tr(Z) 1 minus the symmetric part of Z = p (2 R m c + m p)ᵀ
-        z = positions[:, :, None] * (2.0 * moment + of_mass)[:, None, :]
-        trace = jnp.trace(z, axis1=1, axis2=2)[:, None, None] * jnp.eye(3, dtype=z.dtype)[None]
-        further = trace - 0.5 * (z + jnp.swapaxes(z, 1, 2))
-        return Inertias(self.mass, moment + of_mass, matrix + further)
+        # the further terms are 2 tr(Z) 1 − Z − Zᵀ with Z = p (R m c + ½ m p)ᵀ
+        z = positions[:, :, None] * (moment + 0.5 * of_mass)[:, None, :]
+        trace = jnp.trace(z, axis1=1, axis2=2)[:, None, None] * (2.0 * np.eye(3)[None]).astype(
+            z.dtype
+        )
+        matrix = matrix + trace - (z + jnp.swapaxes(z, 1, 2))
+        return Inertias(self.mass, moment + of_mass, matrix)
 
 
 class Links(eqx.Module):

@@ -1,7 +1,8 @@
 """Rigid bodies in a tree, connected by joints: the system that the file of a robot describes."""
 
+from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +18,12 @@ from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._parameters import as_parameter
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.multibody._drawing import shapes_of, state_of_tree
-from jaxhamel.multibody._joint_motions import link_poses, motions_of_joints, unit_rows
+from jaxhamel.multibody._joint_motions import (
+    JointConstants,
+    link_poses,
+    motions_of_joints,
+    unit_rows,
+)
 from jaxhamel.multibody._recursion import (
     Inertias,
     Links,
@@ -32,6 +38,13 @@ from jaxhamel.multibody._recursive_body import RecursiveBody
 from jaxhamel.multibody._structure import WORLD, Structure
 
 Forces = Float[Array, " n"]
+
+
+class Constants(NamedTuple):
+    """What the equations of a tree need of its parameters alone: of its joints, and the inertias of its links."""
+
+    joints: JointConstants
+    inertias: Inertias
 
 
 class MultibodyTree(System):
@@ -149,8 +162,7 @@ class MultibodyTree(System):
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         x = self._displacements(q)
-        turns, moves = motions_of_joints(self, q, x)
-        links = self._links(turns, moves)
+        links, moves = self._links(q, x)
         weights = links.inertias.mass[:, None] * moves[self.structure.roots]
         of_roots = jnp.dot(self.gravity, jnp.sum(weights, axis=0))
         falling = of_roots + jnp.sum(links.gravity * links.inertias.moment)
@@ -161,14 +173,14 @@ class MultibodyTree(System):
         """Friction and damping of the joints, and the forces of the controls."""
         s, rates = self.structure, self._rates(v)
         damping, friction = self.damping[s.rate_joints], self.friction[s.rate_joints]
-        rubbing = friction / jnp.sqrt(rates * rates + self.friction_rate**2)
+        rubbing = friction * jax.lax.rsqrt(rates * rates + self.friction_rate**2)
         force = self._collected(-(damping + rubbing) * rates)
         return force if not s.actuated else force + self._of_controls(q, v, control)
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The whole tree as one body, whose equations are recursive."""
         x = self._displacements(q)
-        links = self._links(*motions_of_joints(self, q, x))
+        links, _ = self._links(q, x)
         force = self.force(t, q, v, None if control is None else control(t))
         springs = -self.stiffness * (x - self.rest)
         force = force + self._collected(springs[self.structure.rate_joints])
@@ -183,6 +195,11 @@ class MultibodyTree(System):
         if control is not None:
             names = ", ".join(self.control_names) or "this system has no controls"
             check_control_value(t, control, (self.n_controls,), names)
+
+    def prepared(self) -> "MultibodyTree":
+        """The same system with everything computed that depends on the parameters alone."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _PreparedTree(**given, known=self._constants())
 
     # --- further quantities -------------------------------------------------------------------
 
@@ -234,23 +251,30 @@ class MultibodyTree(System):
             x = jnp.where(s.follows, self.factors, 1.0) * x
         return jnp.where(s.is_scalar_joint, x + self.offsets, self.rest)
 
-    def _links(self, turns: Float[Array, "j 3 3"], moves: Rows) -> Links:
-        s = self.structure
+    def _constants(self) -> Constants:
+        """What the equations need of the parameters alone."""
+        joints = JointConstants.of(self.joint_orientations, self.axes)
+        return Constants(joints, self._link_inertias())
+
+    def _links(self, q: Configuration, x: Float[Array, " j"]) -> tuple[Links, Rows]:
+        """The links, and the positions of their origins in the axes of their parents."""
+        s, known = self.structure, self._constants()
+        turns, moves = motions_of_joints(self, known.joints, q, x)
         rotations = in_root_axes(s, turns)
         steps = jnp.einsum("jab,jb->ja", of_parents(s, rotations), moves)  # zero at the roots
         places = from_root(s, steps)
         gravity = jnp.einsum("jba,b->ja", turns[s.roots], self.gravity)
-        inertias = self._link_inertias().moved(rotations, places)
-        twists = self._twists(rotations, places)
-        return Links(s, twists, inertias, gravity, self.armatures[s.rate_joints])
+        inertias = known.inertias.moved(rotations, places)
+        twists = self._twists(known.joints.axes, rotations, places)
+        return Links(s, twists, inertias, gravity, self.armatures[s.rate_joints]), moves
 
-    def _twists(self, rotations: Float[Array, "j 3 3"], places: Rows) -> Twists:
+    def _twists(self, axes: Rows, rotations: Float[Array, "j 3 3"], places: Rows) -> Twists:
         """The twist of each joint at unit rate: (s, p × s) of rotations, (0, s) of translations."""
         s = self.structure
         joints, turn = s.rate_joints, s.is_rotation[:, None]
         units = jnp.asarray(s.units, self.axes.dtype)
-        axes = jnp.where(s.is_scalar[:, None], unit_rows(self.axes)[joints], units)
-        along = jnp.einsum("rab,rb->ra", rotations[joints], axes)
+        directions = jnp.where(s.is_scalar[:, None], axes[joints], units)
+        along = jnp.einsum("rab,rb->ra", rotations[joints], directions)
         linear = jnp.where(turn, rows_cross(places[joints], along), along)
         return Twists(jnp.where(turn, along, 0.0), linear)
 
@@ -289,6 +313,18 @@ class MultibodyTree(System):
         pull = self.gains * value + constant + by_length * length + by_rate * rate
         on = s.actuated_velocities[None] == np.arange(s.space.dim)[:, None]
         return jnp.asarray(on, v.dtype) @ (self.gears * pull)
+
+
+class _PreparedTree(MultibodyTree):
+    """A tree with its constants, for the loops of a solver; its parameters must not be changed."""
+
+    known: Any = None
+
+    def prepared(self) -> MultibodyTree:
+        return self
+
+    def _constants(self) -> Constants:
+        return self.known
 
 
 _SHAPES: dict[str, Any] = {

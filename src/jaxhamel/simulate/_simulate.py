@@ -160,7 +160,8 @@ def simulate(
 def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
     """Solves the equations of motion and describes the solution, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
-    args, field = (system, control), VectorField(route)
+    once = system.prepared() if isinstance(system, System) else system
+    args, field = (once, control), VectorField(route)
     if layout is not None:
         field, options["adjoint"] = OfVector(field, layout), _counting(options, y0, layout)
         y0 = layout.vector(y0)
