@@ -4,6 +4,7 @@ A new function with the same code and the same captured values needs no new prog
 """
 
 import functools
+import gc
 import threading
 import types
 import warnings
@@ -42,7 +43,7 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
     A program takes some 16 MiB. After `MANY` contents of one function a warning says how to need only one program. After
     each `TOO_MANY` contents JAX's caches are cleared: single programs cannot be removed from them.
     """
-    shared = cast(Any, eqx.filter_jit)(f, **options)
+    shared = cast(Any, eqx.filter_jit)(_without_collections(f), **options)
     programs = _Programs(f, options, shared)
     is_ours = f.__module__.startswith(__name__.partition(".")[0])
 
@@ -59,6 +60,24 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
 
     _ALL[call] = programs
     return cast(Callable[P, T], call)
+
+
+def _without_collections(f: Callable[P, T]) -> Callable[P, T]:
+    """A new function like f, which JAX calls to trace it. Python's garbage collector waits until the trace is complete: it
+    would take a fifth of the time (docs/performance.md#first-call-of-optimal-control).
+    """
+
+    @functools.wraps(f)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not gc.isenabled():
+            return f(*args, **kwargs)
+        gc.disable()
+        try:
+            return f(*args, **kwargs)
+        finally:
+            gc.enable()
+
+    return traced
 
 
 def compile_ahead(f: Callable[..., Any], *args: Any) -> None:
@@ -149,9 +168,7 @@ class _Programs:
         return program.run(*args, **kwargs)
 
     def _new(self) -> Callable[..., Any]:
-        f = self.f
-        again = functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
-        return cast(Any, eqx.filter_jit)(again, **self.options)
+        return cast(Any, eqx.filter_jit)(_without_collections(self.f), **self.options)
 
     def _first(self, kind, leaves, program):
         """The first call of a program: keeps it by the content of its arguments, before and after tracing."""

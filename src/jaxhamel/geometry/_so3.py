@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Quaternion, Vector3, Velocity
@@ -84,7 +85,7 @@ class SO3(AbstractSpace):
         return 3
 
     def identity(self, dtype: Any = None) -> Quaternion:
-        return jnp.zeros(4, dtype=dtype).at[0].set(1)
+        return jnp.asarray(np.array([1.0, 0.0, 0.0, 0.0]), dtype)
 
     def compose(self, q1: Quaternion, q2: Quaternion) -> Quaternion:
         return quat.quaternion_multiply(q1, q2)

@@ -7,9 +7,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, smooth_step
@@ -52,22 +54,17 @@ class AtRestThere(eqx.Module):
         return jnp.concatenate([q[1] - self.place, u, offset])
 
 
-def rolling_straight(radius: Array, place: Array, duration: Array) -> Callable[..., Any]:
-    """The motion of a ball that rolls straight from the origin to `place`, as a function of the share s of `duration`:
-
-    s ↦ (quaternion, position, (rotation vector, its first, its second derivative by time)) .
+def rolling_straight(radius: Array, place: Array, duration: Array, s: Array) -> Any:
+    """(quaternion, position, (rotation vector, its first, its second derivative by time)) of a ball that rolls straight
+    from the origin to `place`, at the share s of `duration`.
     """
     length = jnp.sqrt(jnp.sum(place * place))
     along = place / jnp.where(length > 0, length, 1.0)
     axis = jnp.stack([-along[1], along[0], jnp.zeros_like(length)])
-
-    def at(s):
-        way, speed, second = smooth_step(s), 6.0 * s * (1.0 - s), 6.0 - 12.0 * s
-        turn = length / radius * axis
-        turns = (way * turn, speed / duration * turn, second / duration**2 * turn)
-        return SO3().exp(turns[0]), way * place, turns
-
-    return at
+    way, speed, second = smooth_step(s), 6.0 * s * (1.0 - s), 6.0 - 12.0 * s
+    turn = length / radius * axis
+    turns = (way * turn, speed / duration * turn, second / duration**2 * turn)
+    return SO3().exp(turns[0]), way * place, turns
 
 
 @checked(RollingBall)
@@ -90,21 +87,23 @@ def ball_to_point(
     """
     ball = three_mass_ball(0.1, 0.07) if system is None else system
     place = jnp.stack([number(x), number(y)])
-    rolling = rolling_straight(ball.radius, place, number(duration))
-    parts = in_balance(ball.rails, lambda s: rolling(s)[0])
+    parts = in_balance(ball.rails, Partial(rolling_straight, ball.radius, place, number(duration)))
     return _rolling_problem(ball, place, duration, (), parts)
 
 
-def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
-    """The masses' angles θ(s), 0 ≤ s ≤ 1, with which their centre stays below the ball's while `orientation`(s) turns.
-
-    Newton's method goes from each s to the next, with the smallest change of θ.
-    """
-    rest = jnp.asarray(REST, jnp.result_type(float))
+def in_balance(rails: Any, rolling: Callable[[Array], Any]) -> Spline:
+    """The masses' angles θ(s), 0 ≤ s ≤ 1, with which their centre stays below the ball's along the motion `rolling`."""
     shares = jnp.linspace(0.0, 1.0, 201)
+    return Spline.fit(np.asarray(shares), np.asarray(_balanced(rails, rolling, shares)), 20)
+
+
+@compiled_with(QUICK)
+def _balanced(rails: Any, rolling: Callable[[Array], Any], shares: Array) -> Array:
+    """The masses' angles at all `shares`. Newton's method goes from each to the next, with the smallest change of θ."""
+    rest = jnp.asarray(REST, jnp.result_type(float))
 
     def balanced(theta, s):
-        turned = quaternion_matrix(orientation(s))[:2]
+        turned = quaternion_matrix(rolling(s)[0])[:2]
 
         def offset(theta):
             return turned @ jnp.mean(rails(theta), axis=0)
@@ -116,8 +115,7 @@ def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
             theta = theta - slope.T @ jnp.linalg.solve(gram, offset(theta))
         return theta, theta
 
-    _, table = jax.lax.scan(balanced, rest, shares)
-    return Spline.fit(np.asarray(shares), np.asarray(table), 20)
+    return jax.lax.scan(balanced, rest, shares)[1]
 
 
 def _rolling_problem(
@@ -134,23 +132,32 @@ def _rolling_problem(
     """
     driven, rest = MovingParts(ball), jnp.asarray(REST, jnp.result_type(float))
     duration = number(duration)
-    rolling = rolling_straight(ball.radius, place, duration)
+    guess = Partial(_rolled, ball.radius, place, duration, parts, number(bow))
+    start = ((SO3().identity(rest.dtype), jnp.zeros(2), rest), jnp.zeros(6))
+    there = AtRestThere(ball.rails, place, _distance_of_first(ball.rails, rest))
+    constraint = ConditionsAtEnd(there, name="rest at the end")
+    return least_effort(driven, start, duration, (constraint, *constraints), guess)
+
+
+def _rolled(
+    radius: Array, place: Array, duration: Array, parts: Callable[..., Array], bow: Array, s: Array
+) -> tuple[Configuration, Array, Array]:
+    """The guess (q, u, θ̈) of `_rolling_problem` at the share s of the duration."""
+    turned, at, turns = rolling_straight(radius, place, duration, s)
     left = jnp.stack([-place[1], place[0]]) / jnp.sqrt(jnp.sum(place * place))
 
     def rate(s):
         return jax.jvp(parts, (s,), (1.0 / duration,))[1]
 
-    def guess(s):
-        turned, at, turns = rolling(s)
-        theta, (rates, second) = parts(s), jax.jvp(rate, (s,), (1.0 / duration,))
-        at = at + number(bow) * jnp.sin(jnp.pi * smooth_step(s)) * left
-        return (turned, at, theta), jnp.concatenate([turns[1], rates]), second
+    theta, (rates, second) = parts(s), jax.jvp(rate, (s,), (1.0 / duration,))
+    at = at + bow * jnp.sin(jnp.pi * smooth_step(s)) * left
+    return (turned, at, theta), jnp.concatenate([turns[1], rates]), second
 
-    start = ((SO3().identity(rest.dtype), jnp.zeros(2), rest), jnp.zeros(6))
-    rails: Any = ball.rails
-    size = jnp.sqrt(jnp.sum(rails(rest)[0] ** 2))
-    there = ConditionsAtEnd(AtRestThere(rails, place, size), name="rest at the end")
-    return least_effort(driven, start, duration, (there, *constraints), guess)
+
+@compiled_with(QUICK)
+def _distance_of_first(rails: Any, angles: Array) -> Array:
+    """The distance of the first mass from the ball's centre [m]."""
+    return jnp.sqrt(jnp.sum(rails(angles)[0] ** 2))
 
 
 class Clearance(eqx.Module):
@@ -230,14 +237,7 @@ def ball_obstacle(
     middle = jnp.stack([0.5 * distance, jnp.zeros_like(distance)])
     clear = number(obstacle) + ball.radius
     edge = Cylinder(middle, number(obstacle), ball.radius)
-
-    def parts(s):
-        """The masses' angles: two masses move to the axle, the third turns against the rolling."""
-        aside, way = smooth_step(jnp.minimum(2.0 * s, 1.0)), smooth_step(s)
-        back = -way * distance / ball.radius
-        turn = 0.5 * jnp.pi * aside
-        return jnp.asarray(REST, s.dtype) + jnp.stack([-turn, turn, back - turn])
-
+    parts = Partial(_two_on_axle, distance / ball.radius)
     limits = (
         PathLimit(
             Clearance(middle, clear), 0.0, name="distance to obstacle", unit="m", outline=edge
@@ -247,6 +247,13 @@ def ball_obstacle(
     )
     place = jnp.stack([distance, jnp.zeros_like(distance)])
     return _rolling_problem(ball, place, duration, limits, parts, 1.2 * clear)
+
+
+def _two_on_axle(turns: Array, s: Array) -> Array:
+    """The masses' angles while the ball rolls by `turns` [rad]: two move to the axle, one turns against the rolling."""
+    aside = 0.5 * jnp.pi * smooth_step(jnp.minimum(2.0 * s, 1.0))
+    back = -smooth_step(s) * turns
+    return jnp.asarray(REST, s.dtype) + jnp.stack([-aside, aside, back - aside])
 
 
 class PendulumPositions(eqx.Module):
@@ -275,17 +282,18 @@ def pendulum_ball_to_point(
     """
     ball = standard_pendulum_ball() if system is None else system
     place = jnp.stack([number(x), number(y)])
-    rolling = rolling_straight(ball.radius, place, number(duration))
-
-    def guess(s):
-        turned, at, (turn, rate, _) = rolling(s)
-        return (turned, at, -turn[:2]), jnp.concatenate([rate, -rate[:2]]), jnp.zeros(2)
-
+    guess = Partial(_hanging, ball.radius, place, number(duration))
     start = ((SO3().identity(place.dtype), jnp.zeros(2), jnp.zeros(2)), jnp.zeros(5))
     size = jnp.sqrt(jnp.sum(ball.coms[0] ** 2))
     there = AtRestThere(PendulumPositions(ball), place, size)
     constraint = ConditionsAtEnd(there, name="rest at the end")
     return least_effort(ball, start, duration, (constraint,), guess)
+
+
+def _hanging(radius: Array, place: Array, duration: Array, s: Array):
+    """The guess (q, u, control) of a ball that rolls straight while its pendula hang down."""
+    turned, at, (turn, rate, _) = rolling_straight(radius, place, duration, s)
+    return (turned, at, -turn[:2]), jnp.concatenate([rate, -rate[:2]]), jnp.zeros(2)
 
 
 def standard_pendulum_ball() -> RollingPendulumBall:

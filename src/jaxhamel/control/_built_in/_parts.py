@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_name
 from jaxhamel.control._checks._problem_parts import check_rows
@@ -67,10 +68,16 @@ def least_effort(
 ) -> ControlProblem:
     """The problem of least ∫ |control|² dt from the state `start`, under constraints.
 
-    `guess`: s ↦ (q, u, control) on [0, 1], with the share s of the duration.
+    `guess`: s ↦ (q, u, control) on [0, 1], with the share s of the duration; a `jax.tree_util.Partial` of its numbers, so
+    that other numbers compile nothing.
     """
-    found = jax.vmap(guess)(shares_of_guess())
-    return from_guess(system, start, duration, constraints, *found)
+    return from_guess(system, start, duration, constraints, *_guessed(guess, shares_of_guess()))
+
+
+@compiled_with(QUICK)
+def _guessed(guess: Callable[[Array], Any], shares: Array) -> tuple[Configuration, Array, Array]:
+    """(q, u, control) of a guess at all `shares` of the duration."""
+    return jax.vmap(guess)(shares)
 
 
 def from_guess(
@@ -103,7 +110,20 @@ def least_effort_driven(
     control: Callable[[Array], Array],
 ) -> ControlProblem:
     """The problem `least_effort` of a kinematic system, whose guess is the motion under a given `control`, s ↦ c."""
-    shares = shares_of_guess()
+    shares, none = shares_of_guess(), jnp.zeros(0)
+    q, u, c = _moved(system, q0, duration, control, shares)
+    return from_guess(system, (q0, none), duration, constraints, q, u, c)
+
+
+@compiled_with(QUICK)
+def _moved(
+    system: Kinematic,
+    q0: Configuration,
+    duration: Array,
+    control: Callable[[Array], Array],
+    shares: Array,
+) -> tuple[Configuration, Array, Array]:
+    """(q, u, control) at all `shares` of the duration along the motion under a control; u is empty."""
     none, h = jnp.zeros(0), duration / (GUESS_INTERVALS * STEPS_OF_GUESS)
 
     def step(q, s):
@@ -116,14 +136,14 @@ def least_effort_driven(
 
     last, before = jax.lax.scan(interval, q0, shares[:-1])
     q = jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), before, last)
-    u, c = jnp.zeros((shares.shape[0], 0)), jax.vmap(control)(shares)
-    return from_guess(system, (q0, none), duration, constraints, q, u, c)
+    return q, jnp.zeros((shares.shape[0], 0)), jax.vmap(control)(shares)
 
 
-def straight(space: AbstractSpace, start: Configuration, end: Configuration) -> Callable:
-    """The path s ↦ start · exp(s log(start⁻¹ end)) from `start` (s = 0) to `end` (s = 1)."""
-    way = space.local(start, end)
-    return lambda s: space.retract(start, s * way)
+def on_geodesic(
+    space: AbstractSpace, start: Configuration, end: Configuration, s: Array
+) -> Configuration:
+    """start · exp(s log(start⁻¹ end)), on the geodesic from `start` (s = 0) to `end` (s = 1)."""
+    return space.retract(start, s * space.local(start, end))
 
 
 def smooth_step(s: Array) -> Array:

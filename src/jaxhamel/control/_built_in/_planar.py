@@ -2,12 +2,13 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
-from jaxhamel.control._built_in._parts import least_effort, smooth_step, straight
+from jaxhamel.control._built_in._parts import least_effort, on_geodesic, smooth_step
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
@@ -44,12 +45,13 @@ def disk_to_point(
     start = (jnp.zeros(1), jnp.zeros(1), hangs)
     end = (angle[None], number(distance)[None], hangs - angle)
     there = StateAtEnd(q=end, u=jnp.zeros(2))
-    way = straight(driven.space, start, end)
-
-    def guess(s):
-        return (way(smooth_step(s)), jnp.zeros(2), jnp.zeros(1))
-
+    guess = Partial(_disk_rolling, driven, start, end)
     return least_effort(driven, (start, jnp.zeros(2)), duration, (there, *constraints), guess)
+
+
+def _disk_rolling(driven: MovingParts, start: Configuration, end: Configuration, s: Array):
+    """The guess (q, u, control) of a disk that rolls straight from `start` to `end`."""
+    return on_geodesic(driven.space, start, end, smooth_step(s)), jnp.zeros(2), jnp.zeros(1)
 
 
 def standard_disk() -> ActuatedDisk:
@@ -117,13 +119,15 @@ def unicycle_sideways(
     blade = KnifeEdge(number(1.0), number(1.0), number(0.0)) if system is None else system
     shift, duration = number(shift), number(duration)
     end = jnp.zeros(3).at[2].set(shift)
-
-    def guess(s):
-        q, v = back_and_forth(s, shift)
-        return q, jnp.zeros(0), v / duration
-
+    guess = Partial(_unicycle_driven, shift, duration)
     start = (jnp.zeros(3), jnp.zeros(0))
     return least_effort(Kinematic(blade), start, duration, (StateAtEnd(q=end),), guess)
+
+
+def _unicycle_driven(shift: Array, duration: Array, s: Array):
+    """The guess (q, u, control) of a blade whose rates are prescribed."""
+    q, v = back_and_forth(s, shift)
+    return q, jnp.zeros(0), v / duration
 
 
 def back_and_forth(s: Array, shift: Array) -> tuple[Array, Array]:
@@ -148,14 +152,16 @@ def sleigh_park(
     """
     sleigh = ChaplyginSleigh(number(1.0), number(1.0), number(0.5)) if system is None else system
     end = jnp.zeros(3).at[2].set(number(shift))
-
-    def guess(s):
-        q, v = back_and_forth(s, end[2])
-        return q, jnp.sin(jnp.pi * s) * v / duration, jnp.zeros(2)
-
+    guess = Partial(_sleigh_driven, number(shift), number(duration))
     start = (jnp.zeros(3), jnp.zeros(2))
     there = StateAtEnd(q=end, u=jnp.zeros(2))
     return least_effort(sleigh, start, duration, (there,), guess)
+
+
+def _sleigh_driven(shift: Array, duration: Array, s: Array):
+    """The guess (q, u, control) of a sleigh from rest to rest."""
+    q, v = back_and_forth(s, shift)
+    return q, jnp.sin(jnp.pi * s) * v / duration, jnp.zeros(2)
 
 
 @checked(CoupledSnakeboard)
@@ -172,14 +178,16 @@ def snakeboard_park(
     board = standard_snakeboard() if system is None else system
     start = (jnp.zeros(3), jnp.zeros(2))
     end = (jnp.zeros(3).at[2].set(number(shift)), jnp.zeros(2))
-
-    def guess(s):
-        pose = jnp.stack([jnp.sin(jnp.pi * s), jnp.zeros_like(s), s * end[0][2]])
-        angles = jnp.stack([0.5 * jnp.sin(4 * jnp.pi * s), 0.3 * jnp.sin(6 * jnp.pi * s)])
-        return (pose, angles), jnp.zeros(3), jnp.zeros(2)
-
+    guess = Partial(_snakeboard_driven, number(shift))
     there = StateAtEnd(q=end, u=jnp.zeros(3))
     return least_effort(board, (start, jnp.zeros(3)), duration, (there,), guess)
+
+
+def _snakeboard_driven(shift: Array, s: Array):
+    """The guess (q, u, control) of a snakeboard whose rotor and trucks swing."""
+    pose = jnp.stack([jnp.sin(jnp.pi * s), jnp.zeros_like(s), s * shift])
+    angles = jnp.stack([0.5 * jnp.sin(4 * jnp.pi * s), 0.3 * jnp.sin(6 * jnp.pi * s)])
+    return (pose, angles), jnp.zeros(3), jnp.zeros(2)
 
 
 def standard_snakeboard() -> CoupledSnakeboard:
@@ -224,9 +232,10 @@ def cart_pole(
         PathLimit(ControlItself(), -force, force, name="force on the cart", unit="N"),
         PathLimit(CartPosition(), -travel, travel, name="travel of the cart", unit="m"),
     )
-
-    def guess(s):
-        return (s * end, jnp.zeros(2), jnp.zeros(1))
-
-    there = StateAtEnd(q=end, u=jnp.zeros(2))
+    guess, there = Partial(_swinging_up, end), StateAtEnd(q=end, u=jnp.zeros(2))
     return least_effort(cart, (jnp.zeros(2), jnp.zeros(2)), duration, (there, *limits), guess)
+
+
+def _swinging_up(end: Array, s: Array):
+    """The guess (q, u, control) with a configuration that grows linearly to `end`."""
+    return s * end, jnp.zeros(2), jnp.zeros(1)

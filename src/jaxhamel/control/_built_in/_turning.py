@@ -1,7 +1,9 @@
 """Built-in problems of bodies that turn by closed motions of others: a ball under a plate, a satellite, a falling cat."""
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
+from jaxtyping import Array
 
 from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._parts import (
@@ -44,15 +46,16 @@ def plate_ball(
     sense = jnp.where(angle < 0, -1.0, 1.0)
     # The guess is close to the optimal loop, which has the length √(19.5 ψ) r and turns by 1.46 rounds, faster at its ends.
     speed = ball.radius * jnp.sqrt(19.5 * jnp.maximum(jnp.abs(angle), 0.1)) / duration
-
-    def control(s):
-        turn = 2.0 * jnp.pi * s
-        heading = -sense * (9.2 * s + 0.6 * jnp.sin(turn))
-        return speed * jnp.stack([jnp.cos(heading), jnp.sin(heading)]) + shift / duration
-
+    control = Partial(_loop, sense, speed, shift / duration)
     start = (SO3().identity(angle.dtype), jnp.zeros(2))
     there = StateAtEnd(q=(about_z(angle), shift))
     return least_effort_driven(Kinematic(ball), start, duration, (there,), control)
+
+
+def _loop(sense: Array, speed: Array, drift: Array, s: Array) -> Array:
+    """The centre's velocity along a loop, plus `drift`."""
+    heading = -sense * (9.2 * s + 0.6 * jnp.sin(2.0 * jnp.pi * s))
+    return speed * jnp.stack([jnp.cos(heading), jnp.sin(heading)]) + drift
 
 
 @checked(TwoWheelSatellite)
@@ -74,14 +77,16 @@ def satellite_turn(
     swing = jnp.sqrt(jnp.maximum(jnp.abs(angle) * (4.0 * jnp.pi - jnp.abs(angle)), 0.01)) / duration
     rates = swing * satellite.locked() / satellite.wheel_inertia
     sense = jnp.where(angle < 0, -1.0, 1.0)
-
-    def control(s):
-        turn = 2.0 * jnp.pi * s
-        return -rates * jnp.stack([jnp.cos(turn), sense * jnp.sin(turn)])
-
+    control = Partial(_wheel_rates, sense, rates)
     start = (SO3().identity(angle.dtype), jnp.zeros(2))
     there = ConditionsAtEnd(FactorAtEnd(SO3(), about_z(angle)), name="orientation at the end")
     return least_effort_driven(Kinematic(satellite), start, duration, (there,), control)
+
+
+def _wheel_rates(sense: Array, rates: Array, s: Array) -> Array:
+    """The rates of two wheels that go round once."""
+    turn = 2.0 * jnp.pi * s
+    return -rates * jnp.stack([jnp.cos(turn), sense * jnp.sin(turn)])
 
 
 @checked(FallingCat)
@@ -103,12 +108,14 @@ def falling_cat(
     angle, bend, duration = number(angle), number(bend), number(duration)
     sense = jnp.where(angle < 0, -1.0, 1.0)
     size = jnp.where(jnp.abs(bend) < 0.1, 0.8, bend)
-
-    def control(s):
-        turn = 2.0 * jnp.pi * s
-        return 2.0 * jnp.pi * size / duration * jnp.stack([-jnp.sin(turn), -sense * jnp.cos(turn)])
-
+    control = Partial(_bending, sense, 2.0 * jnp.pi * size / duration)
     shape = jnp.stack([bend, jnp.zeros_like(bend)])
     start = (SO3().identity(angle.dtype), shape)
     there = StateAtEnd(q=(about_x(angle), shape))
     return least_effort_driven(Kinematic(cat), start, duration, (there,), control)
+
+
+def _bending(sense: Array, rate: Array, s: Array) -> Array:
+    """The rates of a bend that goes round once."""
+    turn = 2.0 * jnp.pi * s
+    return rate * jnp.stack([-jnp.sin(turn), -sense * jnp.cos(turn)])

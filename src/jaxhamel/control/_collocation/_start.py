@@ -245,6 +245,7 @@ def first_iterate(
     return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))
 
 
+@compiled_with(QUICK)
 def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
     """The iterate with a sine wave added to each control, each with another phase.
 

@@ -168,7 +168,13 @@ def parts_inside(system: MovingParts, t, q, u, control):
     at = (t, q, u, control)
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at)):
         return eqx.filter_eval_shape(system.inside, *at)
-    return system.inside(*at)
+    if _checks.any_tracer((system, at)):
+        return system.inside(*at)
+    return run_quickly(_state_inside, system, *at)
+
+
+def _state_inside(system: MovingParts, t, q, u, control):
+    return system.inside(t, q, u, control)
 
 
 def check_determined(
