@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.control._interior_point import _point_derivatives
 from jaxhamel.control._interior_point._point_derivatives import derivatives_in_lanes
 
 KEY = jax.random.PRNGKey(3)
@@ -16,12 +15,13 @@ def value_and_cost(at, y):
     return jnp.append(rate, y[2] * y[1]), at * y[2] ** 2 * jnp.exp(y[0])
 
 
-def test_they_are_those_of_each_point(monkeypatch):
+def test_they_are_those_of_each_point():
     """Values, first and second derivatives equal JAX's at each point."""
-    monkeypatch.setattr(_point_derivatives, "SHORTEST", 0)
     at = jnp.linspace(0.5, 1.5, 24)
     y, multiplier = jax.random.normal(KEY, (2, 24, 3))
-    found = jax.jit(lambda *given: derivatives_in_lanes(value_and_cost, *given))(at, y, multiplier)
+    found = jax.jit(lambda *given: derivatives_in_lanes(value_and_cost, *given, 0))(
+        at, y, multiplier
+    )
 
     def expected(at, y, multiplier):
         def lagrangian(y):
@@ -36,16 +36,15 @@ def test_they_are_those_of_each_point(monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13)
 
 
-def test_operations_without_a_rule_are_left_to_arrays(monkeypatch):
+def test_operations_without_a_rule_are_left_to_arrays():
     """Lanes have no rule for eigenvalues, so `derivatives_in_lanes` returns None."""
-    monkeypatch.setattr(_point_derivatives, "SHORTEST", 0)
 
     def with_eigenvalues(at, y):
         return jnp.linalg.eigvalsh(jnp.outer(y, y) + at * jnp.eye(3)), y[0]
 
     y = jnp.ones((24, 3))
     jax.eval_shape(
-        lambda y: _is_none(derivatives_in_lanes(with_eigenvalues, jnp.ones(24), y, y)), y
+        lambda y: _is_none(derivatives_in_lanes(with_eigenvalues, jnp.ones(24), y, y, 0)), y
     )
 
 

@@ -17,10 +17,13 @@ from jaxhamel._lanes._lanes_if_short import lanes_if_short
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
-from jaxhamel.control._interior_point._once import once
 from jaxhamel.control._interior_point._point_derivatives import (
+    FEWEST_DIRECTIONS,
+    SHORTEST,
+    SHORTEST_AT_ENDS,
     Derivatives,
-    derivatives_in_lanes,
+    derivatives,
+    derivatives_at_points,
     gradients,
 )
 
@@ -56,19 +59,6 @@ class Parts(NamedTuple):
     last: Derivatives
 
 
-def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> Derivatives:
-    """The derivatives of a part y ↦ (value, cost), with gradient and Hessian of the Lagrangian cost + multiplier·value."""
-    function = once(function, y)
-
-    def first(y):
-        values = gradients(function, y, multiplier)
-        return values, values[1:]
-
-    first = once(first, y)
-    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(first, has_aux=True)(y)
-    return Derivatives(value, cost, jacobian, gradient, hessian)
-
-
 class Places(NamedTuple):
     """The weights that interpolate X_0 … X_s and c_1 … c_s at M places of an interval, `(M, s+1)` and `(M, s)`."""
 
@@ -102,9 +92,7 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
     """The derivatives of all parts at an iterate."""
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
     points = _all_points(transcription, w, multipliers)
-    ends = lanes_if_short(lambda *given: _end(transcription, *given))(
-        transcription.intervals(w), w.X, duals.costates[1:]
-    )
+    ends = _all_ends(transcription, w, duals.costates[1:])
     return Parts(points, ends, *both_ends_of(transcription, w, duals))
 
 
@@ -116,7 +104,7 @@ def both_ends_of(
     y_first, y_last = ends_unknowns(transcription, w)
     rows, _ = rows_of_conditions(transcription, w)
     y = duals.conditions
-    return _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:])
+    return derivatives(first, y_first, y[:rows]), derivatives(last, y_last, y[rows:])
 
 
 def lagrangian_gradients(
@@ -179,25 +167,14 @@ def _both_ends(transcription: Transcription, w: CollocationPoint) -> Any:
 def _all_points(
     transcription: Transcription, w: CollocationPoint, multipliers: Float[Array, "N s f"]
 ) -> Derivatives:
-    """The derivatives at all points, with leading axes `(N, s)`.
-
-    A lane computes the derivatives at one point or, if this program is too long, those along one direction at one point
-    (docs/performance.md#derivatives-of-collocation).
-    """
+    """The derivatives at all points, with leading axes `(N, s)`."""
 
     def function(at, y):
         return at_point(transcription, at, y)
 
     at, y = points_of(transcription, w)
     flat = multipliers.reshape(y.shape[0], -1)
-    found = derivatives_in_lanes(function, at, y, flat)
-    if found is None:
-
-        def one(at, y, multiplier):
-            return _part(lambda y: function(at, y), y, multiplier)
-
-        found = lanes_if_short(one)(at, y, flat)
-    return by_intervals(w, found)
+    return by_intervals(w, derivatives_at_points(function, at, y, flat))
 
 
 def points_of(
@@ -231,13 +208,18 @@ def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Ar
     )
 
 
-def _end(transcription: Transcription, interval: Interval, X, costate) -> Derivatives:
-    """The derivatives of the part at the end of one interval."""
+def _all_ends(
+    transcription: Transcription, w: CollocationPoint, costates: Float[Array, "N d"]
+) -> Derivatives:
+    """The derivatives of the parts at the ends of all intervals."""
+    intervals, weights = transcription.intervals(w), transcription.constants("end")
 
-    def end(y):
-        return transcription.end(interval, y), jnp.zeros((), X.dtype)
+    def function(interval, y):
+        return transcription.end(interval, y), jnp.zeros((), y.dtype)
 
-    return _part(end, transcription.constants("end") @ with_start(interval, X), costate)
+    y = jax.vmap(lambda interval, X: weights @ with_start(interval, X))(intervals, w.X)
+    shortest = SHORTEST_AT_ENDS if y.shape[1] >= FEWEST_DIRECTIONS else SHORTEST
+    return derivatives_at_points(function, intervals, y, costates, shortest)
 
 
 def at_point(transcription: Transcription, at: tuple[Interval, Scalar, Scalar], y):

@@ -13,15 +13,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._lanes_if_short import lanes_if_short
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works
 from jaxhamel._typing import Scalar
+from jaxhamel.control._interior_point._once import once
 
 # Lengths of programs in scalar operations. A program up to the first length has all directions in one lane. A program longer
 # than the second is not turned into scalar operations: each 3,000 of them make a loop, which compiles in about two seconds.
 # Tracing stops at the third length.
 SHORTEST, LONGEST, MOST_TRACED = 3_000, 30_000, 150_000
+# The first length for the ends of intervals, which are few, if there are at least this many directions.
+SHORTEST_AT_ENDS, FEWEST_DIRECTIONS = 900, 10
 # Upper bound of (length of the gradient's derivative along one direction) / (length of the function). The ratio is 3.7 to 5
 # for the built-in problems.
 GROWTH = 6
@@ -51,19 +55,59 @@ def gradients(function: Callable[..., Any], y: Array, multiplier: Array) -> tupl
     return gradient, value, cost
 
 
+def derivatives(function: Callable[..., Any], y: Array, multiplier: Array) -> Derivatives:
+    """The derivatives of y ↦ (value, cost) at one point."""
+    function = once(function, y)
+
+    def first(y):
+        values = gradients(function, y, multiplier)
+        return values, values[1:]
+
+    first = once(first, y)
+    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(first, has_aux=True)(y)
+    return Derivatives(value, cost, jacobian, gradient, hessian)
+
+
+def derivatives_at_points(
+    function: Callable[..., Any],
+    at: Any,
+    y: Float[Array, "B y"],
+    multiplier: Float[Array, "B f"],
+    shortest: int = SHORTEST,
+) -> Derivatives:
+    """The derivatives of y ↦ function(at, y), (value, cost), at B points.
+
+    A lane computes the derivatives at one point or, if this program is too long, those along one direction at one point
+    (docs/performance.md#derivatives-of-collocation). Arguments as for `derivatives_in_lanes`.
+    """
+    found = derivatives_in_lanes(function, at, y, multiplier, shortest)
+    if found is not None:
+        return found
+
+    def one(at, y, multiplier):
+        return derivatives(lambda y: function(at, y), y, multiplier)
+
+    return lanes_if_short(one)(at, y, multiplier)
+
+
 def derivatives_in_lanes(
-    function: Callable[..., Any], at: Any, y: Float[Array, "B y"], multiplier: Float[Array, "B f"]
+    function: Callable[..., Any],
+    at: Any,
+    y: Float[Array, "B y"],
+    multiplier: Float[Array, "B f"],
+    shortest: int = SHORTEST,
 ) -> Derivatives | None:
     """The derivatives of y ↦ function(at, y), (value, cost), at B points.
 
-    **Arguments:** `at`: a pytree of arrays with a leading axis `(B,)`; `multiplier`: of the value.
+    **Arguments:** `at`: a pytree of arrays with a leading axis `(B,)`; `multiplier`: of the value; `shortest`: the length of
+    the program for one direction, in scalar operations, up to which all directions of a point are left to one lane.
 
     **Returns:** None if lanes cannot be used (not on a CPU, or an operation has no rule) or do not pay (the program is too
     short or too long).
     """
     many, n = y.shape
     leaves, structure = jax.tree.flatten((at, y, multiplier))
-    if not one_loop_works() or _is_short(function, at, y):
+    if not one_loop_works() or _is_short(function, at, y, shortest):
         return None
 
     def along(*given):
@@ -78,14 +122,14 @@ def derivatives_in_lanes(
     unit = jnp.tile(jnp.eye(n, dtype=y.dtype), (many, 1))
     lanes = [*(jnp.repeat(x, n, axis=0) for x in leaves), unit]
     closed, batched, values = traced(along, [True] * len(lanes), lanes)
-    if not _length_fits(closed, batched, many * n):
+    if not _length_fits(closed, batched, many * n, shortest):
         return None
     found = run_traced(closed, batched, values, many * n, quiet=True)
     value, cost, hessian, jacobian, gradient = (x.reshape(many, n, *x.shape[1:]) for x in found)
     return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
 
 
-def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"]) -> bool:
+def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"], shortest: int) -> bool:
     """Whether the program of the derivatives is short, estimated from the function's length before they are traced."""
     leaves, structure = jax.tree.flatten((at, y))
 
@@ -97,14 +141,14 @@ def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"]) -> 
         program = scalarise(closed, batched, MOST_TRACED, whole=True, blocks=True)
     except Unsupported:
         return False
-    return not program.graph.blocks and program.length() <= SHORTEST / GROWTH
+    return not program.graph.blocks and program.length() <= shortest / GROWTH
 
 
-def _length_fits(closed: Any, batched: list[bool], size: int) -> bool:
+def _length_fits(closed: Any, batched: list[bool], size: int, shortest: int) -> bool:
     """Whether the program can be written out, and is neither short nor too long."""
     try:
         whole = in_one_kernel(size)
         program = scalarise(closed, batched, MOST_TRACED, whole=whole, blocks=True)
     except Unsupported:
         return False
-    return not program.graph.blocks and SHORTEST < program.length() <= LONGEST
+    return not program.graph.blocks and shortest < program.length() <= LONGEST
