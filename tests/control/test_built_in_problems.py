@@ -105,3 +105,17 @@ def test_guesses_of_closed_loops_turn_the_right_way():
 def test_plate_ball_is_shifted_along_x_or_by_a_vector():
     targets = [problems.plate_ball(shift=x).constraints[0].q[1] for x in (0.3, [0.3, -0.2])]
     np.testing.assert_array_equal(targets, [[0.3, 0.0], [0.3, -0.2]])
+
+
+def test_other_numbers_compile_nothing():
+    """The guesses of these problems are programs whose numbers are arguments: a second problem compiles none."""
+    compiled: list[str] = []
+    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
+    for make in (problems.ball_to_point, problems.plate_ball, problems.sleigh_park):
+        make()
+        jax.monitoring.register_event_duration_secs_listener(record)
+        try:
+            make(duration=3.0)
+        finally:
+            jax.monitoring.unregister_event_duration_listener(record)
+    assert not compiled

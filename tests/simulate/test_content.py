@@ -1,6 +1,7 @@
 """A function or object that changed between two calls counts as another one; a function defined again with the same
 content counts as the same."""
 
+import gc
 import math
 import warnings
 from functools import partial
@@ -268,3 +269,27 @@ def test_one_warning_and_bounded_memory(monkeypatch):
     assert "compiled 3 times" in message
     assert "jax.tree_util.Partial" in message
     assert cleared == [True]
+
+
+def test_garbage_is_not_collected_while_a_program_is_traced():
+    """Collections stop while JAX traces, and go on afterwards, also after an error; where they are off, they stay off."""
+    seen = []
+
+    def traced(x, fails):
+        seen.append(gc.isenabled())
+        if fails:
+            raise RuntimeError("in the trace")
+        return x
+
+    run = compiled(traced)
+    run(np.zeros(2), None)
+    with pytest.raises(RuntimeError, match="in the trace"):
+        run(np.zeros(3), "fails")
+    assert seen == [False, False]
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        run(np.zeros(4), None)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -134,7 +134,8 @@ def _rolling_problem(
     duration = number(duration)
     guess = Partial(_rolled, ball.radius, place, duration, parts, number(bow))
     start = ((SO3().identity(rest.dtype), jnp.zeros(2), rest), jnp.zeros(6))
-    there = AtRestThere(ball.rails, place, _distance_of_first(ball.rails, rest))
+    rails: Any = ball.rails
+    there = AtRestThere(rails, place, _distance_of_first(rails, rest))
     constraint = ConditionsAtEnd(there, name="rest at the end")
     return least_effort(driven, start, duration, (constraint, *constraints), guess)
 
