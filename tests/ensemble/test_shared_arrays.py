@@ -1,5 +1,6 @@
 """Gradients of ensembles by large arrays that all trajectories share, against the same steps in plain JAX under `vmap`."""
 
+import re
 from functools import partial
 
 import jax
@@ -42,6 +43,18 @@ def by_terms(t, y, args):
         return total + term[0] * jnp.sin(term[1] * y[0] + term[2] * y[1]), None
 
     total = jax.lax.scan(one, jnp.zeros((), y.dtype), terms)[0]
+    return jnp.stack([y[1], -own * y[0] + 0.1 * total, -y[2]])
+
+
+SMALL = [list(RNG.normal(size=(2, 3))) for _ in range(12)]
+
+
+def by_small_arrays(t, y, args):
+    """A rate with 72 shared numbers in small arrays; the vectors y and s of many products s y are those of few factors."""
+    arrays, own = args
+    total = jnp.zeros((), y.dtype)
+    for a, b in arrays:
+        total = total + a[0] * jnp.tanh(a @ y) - jnp.sin(b @ y) / own
     return jnp.stack([y[1], -own * y[0] + 0.1 * total, -y[2]])
 
 
@@ -89,6 +102,7 @@ def compared(found, exact, tolerance):
         (learned, WEIGHTS, np.float64, {"checkpoint": False}),
         (learned, WEIGHTS, np.float32, {"checkpoint": True}),
         (by_terms, TERMS, np.float64, {}),
+        (by_small_arrays, SMALL, np.float64, {}),
     ],
 )
 def test_reverse_mode_is_that_of_plain_jax(rate, shared, kind, options):
@@ -166,6 +180,14 @@ def test_no_vector_over_the_lanes_for_each_weight(monkeypatch):
     sums = f"(tensor<{UNITS}x{B}xf64>, tensor<{B}x{UNITS}xf64>) -> tensor<{UNITS}x{UNITS}xf64>"
     assert sums in text
     assert f"tensor<{B}x{UNITS}x{UNITS}xf64>" not in text
+
+
+def test_no_vector_over_the_lanes_for_each_number_of_small_arrays():
+    """Their 72 sums over the lanes are entries of one product of matrices."""
+    given = jax.tree.map(jnp.asarray, (Y0, SMALL, OWN))
+    gradient = jax.jit(jax.grad(partial(total, partial(in_lanes, by_small_arrays)), 1))
+    text = gradient.lower(*given).as_text()
+    assert re.search(r"dot_general.*tensor<\d+x20xf64>, tensor<\d+x20xf64>", text)
 
 
 def adaptive(f, y0, shared, own, **options):

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,15 +20,18 @@ from jaxhamel import _checks
 from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
+from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
+from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
+from jaxhamel._lanes._summed import run_with_sums, takes_sums
 from jaxhamel._lanes._traced_constants import traced_constants_first
-from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel, is_kernel
+from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
 
 
@@ -135,6 +137,43 @@ def run(
     return run_traced(*traced(function, batched, values), size, quiet)
 
 
+def run_summed(
+    function: Callable,
+    batched: list[bool],
+    summed: list[bool],
+    size: int,
+    values: list,
+    quiet: bool = False,
+) -> list:
+    """As `run`, with the results marked in `summed` summed over the lanes."""
+
+    def by_vectors(*values):
+        out = run(function, batched, size, list(values), quiet)
+        return [jnp.sum(x, axis=0) if each else x for x, each in zip(out, summed, strict=True)]
+
+    def by_products(*values):
+        closed, varies, given = traced(function, batched, list(values))
+        program = _program_with_sums(closed, varies, summed, size)
+        if program is None:
+            return by_vectors(*values)
+        return run_with_sums(program, summed, closed.out_avals, varies, given, size)
+
+    if not any(summed) or size <= SMALL_BATCH or is_described():
+        return by_vectors(*values)
+    return list(differentiated_as(by_products, by_vectors)(*values))
+
+
+def _program_with_sums(closed, batched: list[bool], summed: list[bool], size: int):
+    """The program of scalars whose sums over the lanes are products of matrices; None if it has to run in another way."""
+    if divided(closed, batched) is not None or array_parts(closed, batched, size) is not None:
+        return None
+    try:
+        program = scalarise(closed, batched, whole=in_fusions())
+    except Unsupported:
+        return None
+    return program if takes_sums(program, summed) else None
+
+
 def traced(function: Callable, batched: list[bool], values: list):
     """Traces the function for one trajectory; returns a jaxpr, flags of the inputs that vary by lane, and the inputs.
 
@@ -176,7 +215,8 @@ def _of_arrays(program: ClosedJaxpr) -> Callable[..., Any]:
 def _differentiable(closed, batched: list[bool], values: list, size: int, quiet: bool) -> list:
     """Runs the jaxpr in lanes, with both of its derivatives in lanes."""
     evaluate = OfLanes(closed, tuple(batched), size, quiet)
-    evaluate = with_derivative(partial(run, quiet=quiet), evaluate, closed, batched, size)
+    runs = partial(run, quiet=quiet), partial(run_summed, quiet=quiet)
+    evaluate = with_derivative(*runs, evaluate, closed, batched, size)
     return list(evaluate(*values))
 
 
@@ -258,9 +298,9 @@ def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list
     small = is_kernel(shapes) and in_one_kernel(size)
 
     def joined(*values):
-        entries = part(*map(_entries_of_array, [x.axis == 0 for x in known], values), inside=small)
+        entries = part(*map(entries_of_array, [x.axis == 0 for x in known], values), inside=small)
         pairs = zip(entries, avals, strict=True)
-        return tuple(_array_of_entries(each, aval, size) for each, aval in pairs)
+        return tuple(array_of_entries(each, aval, size) for each, aval in pairs)
 
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
@@ -280,22 +320,6 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
     lanes = (times if moved else 1, size if varies else 1)
     full = jnp.broadcast_to(value.reshape(*lanes, *rest), (times, size, *rest))
     return full.reshape(times * size, *rest)
-
-
-def _entries_of_array(batched: bool, value) -> list:
-    """The entries of an array: (B,) vectors if it has a leading axis of lanes, otherwise scalars."""
-    if not batched:
-        return list(jnp.ravel(value)) if np.ndim(value) else [value]
-    flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))
-    return [flat[:, i] for i in range(flat.shape[1])]
-
-
-def _array_of_entries(entries: list, aval, size: int):
-    """One array with a leading axis of lanes, of (B,) vectors."""
-    if not entries:
-        return jnp.zeros((size, *aval.shape), aval.dtype)
-    columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]
-    return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))
 
 
 def _warn(missing: Unsupported) -> None:

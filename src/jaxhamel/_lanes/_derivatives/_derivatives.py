@@ -19,10 +19,17 @@ from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
 # (function of one trajectory, whether each input varies from lane to lane, batch size, inputs) -> results of the batch
 RunBatch = Callable[[Callable, list[bool], int, list], list]
+# the same with one more argument, before the batch size: whether each result is summed over the lanes
+RunSummed = Callable[[Callable, list[bool], list[bool], int, list], list]
 
 
 def with_derivative(
-    run: RunBatch, evaluate: Callable, closed: ClosedJaxpr, batched: list[bool], size: int
+    run: RunBatch,
+    run_summed: RunSummed,
+    evaluate: Callable,
+    closed: ClosedJaxpr,
+    batched: list[bool],
+    size: int,
 ) -> Callable:
     """Attaches derivatives of any order and both modes, computed in lanes, to `evaluate`, which runs a jaxpr on a batch."""
     function = jaxpr_as_fun(closed)
@@ -33,7 +40,7 @@ def with_derivative(
         out = evaluated(*primals)
         active = [i for i, t in enumerate(tangents) if t is not None]
         forward = _forward(run, function, floats, active, batched, size)
-        backward = _backward(run, function, floats, active, batched, size)
+        backward = _backward(run_summed, function, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
         maps = LinearProgram.in_all_forms(forward), LinearProgram.in_all_forms(backward)
         rates = iter(linear_map(*maps, primals, along, wanted))
@@ -62,7 +69,7 @@ def _forward(run, function, floats, active, batched, size):
     return lambda x, along: run(rates, varies, size, [*x, *along])
 
 
-def _backward(run, function, floats, active, batched, size):
+def _backward(run_summed, function, floats, active, batched, size):
     """Reverse mode as a function (x, ȳ) ↦ x̄ of the active inputs; cotangents of shared inputs are summed over the lanes."""
 
     def cotangents(*given):
@@ -71,15 +78,8 @@ def _backward(run, function, floats, active, batched, size):
         return jax.vjp(moving, *at)[1](tuple(bars))
 
     varies = batched + [True] * sum(floats)
-
-    def of_batch(x, bars):
-        found = run(cotangents, varies, size, [*x, *bars])
-        return [
-            bar if batched[i] else jnp.sum(bar, axis=0)
-            for i, bar in zip(active, found, strict=True)
-        ]
-
-    return of_batch
+    shared = [not batched[i] for i in active]
+    return lambda x, bars: run_summed(cotangents, varies, shared, size, [*x, *bars])
 
 
 def _of_active(function, floats, active, x):

@@ -27,6 +27,8 @@ from jaxhamel._lanes._xla_cpu._fusion import flat_program, lower_fusion
 # The fewest and the most operations of a fusion: with fewer a window (`_one_loop`) is faster, and 25,000 take 18 s to trace
 # and compile (docs/performance.md#fusions-of-ensembles).
 SHORTEST_FUSION, LONGEST_FUSION = 2_000, 30_000
+# A shorter program with more shared numbers than this is a fusion, too: each of them takes a vector in a window.
+MOST_SHARED = 40
 
 
 def fused_loop(

@@ -24,7 +24,12 @@ from jaxhamel._cores import cores
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._xla_cpu._fusion import fused
-from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION, SHORTEST_FUSION, fused_loop
+from jaxhamel._lanes._xla_cpu._loop_fusion import (
+    LONGEST_FUSION,
+    MOST_SHARED,
+    SHORTEST_FUSION,
+    fused_loop,
+)
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import compute, compute_in_parts
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
@@ -50,7 +55,9 @@ def run_in_one_loop(
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
     """Computes the results by one fusion over the lanes; returns None if XLA is not known to compile that."""
     length = total(graph, parts.inside)
-    if not SHORTEST_FUSION <= length <= LONGEST_FUSION:
+    shared = sum(not np.ndim(values[i]) for i in parts.given)
+    least = SHORTEST_FUSION if shared <= MOST_SHARED else 0
+    if not least <= length <= LONGEST_FUSION:
         return None
     if not all(0 < len(x) <= MOST_VALUES for x in (parts.results, parts.given)):
         return None

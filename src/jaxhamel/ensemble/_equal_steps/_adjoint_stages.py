@@ -3,8 +3,8 @@
     κ_i = h (b_i w + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
 It takes the place of `_adjoint_groups` where f has operations on large arrays that all lanes share, such as the weights of
-a network (`_lanes/_divided`), and where f is differentiated by a large shared array: p̄ is then an array with the shape
-of the shared input, not a vector over the lanes for each of its numbers. One loop runs over the stages.
+a network (`_lanes/_divided`), and where f is differentiated by many shared numbers: p̄ then consists of arrays with the
+shapes of the shared inputs, not of a vector over the lanes for each of their numbers. One loop runs over the stages.
 Timings: docs/performance.md#networks-in-lanes.
 """
 
@@ -21,10 +21,6 @@ from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, state_at_start
 from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.simulate._solvers._runge_kutta import looped, point_of
-
-# The most numbers of a shared array whose cotangents are vectors over the lanes, if f is written out. With 380 numbers the
-# gradient took 48 s to its first value (docs/performance.md#networks-in-lanes).
-MOST_COLUMNS = 256
 
 
 def stages_back(steps: Steps, parameters: Parameters) -> Callable:
@@ -59,8 +55,7 @@ def _loop_back(steps: Steps, parameters: Parameters, at, points, w: Columns, p_b
     """
     t, h, mine, shared = at
     moving, size = steps.needed.rate, len(w)
-    # written out, f would have a result for each number of a large shared array
-    rate = (lanes if steps.by_arrays else jax.vmap)(steps.rate, (None, 0, 0, None))
+    rate = lanes(steps.rate, (None, 0, 0, None))
     a, b, c = (jnp.asarray(x, h.dtype) for x in steps.method)
 
     def slope(t, point, p):
@@ -94,9 +89,3 @@ def _points(steps: Steps, at, y: Columns, heads: tuple[Columns, ...]) -> Columns
 
     slopes = looped(rate, method, t, h, y)[1]
     return entries_at(point_of(h, y, jnp.asarray(method.a, h.dtype), slopes), moving)
-
-
-def has_large(parameters: Parameters, shared) -> bool:
-    """Whether a motion is differentiated by a shared array of more than `MOST_COLUMNS` numbers."""
-    arrays = jax.tree.leaves(shared)
-    return any(arrays[i].size > MOST_COLUMNS for i in parameters.shared)

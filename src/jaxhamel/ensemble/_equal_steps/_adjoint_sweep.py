@@ -30,9 +30,15 @@ from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
-from jaxhamel.ensemble._equal_steps._adjoint_stages import has_large, stages_back
+from jaxhamel.ensemble._equal_steps._adjoint_stages import stages_back
 from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
-from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
+from jaxhamel.ensemble._members._parameters import (
+    Joined,
+    Parameters,
+    added,
+    has_many,
+    numbers,
+)
 
 
 def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
@@ -127,14 +133,30 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
         [i for i in own if i < len(mine)],
         [i - len(mine) for i in own if i >= len(mine)],
     )
-    parameters = parameters._replace(summed=steps.by_arrays or has_large(parameters, shared))
     path = jax.eval_shape(partial(_path, steps, count), *at)[1]
     found = (
         jax.tree.unflatten(jax.tree.structure(path), kept) if kept else _path(steps, count, *at)[1]
     )
-    sweep = _Sweep(steps, parameters, count, starts, h, mine, shared)
-    y_bar, p_bar = sweep.back(found, tuple(bars))
-    return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
+    at = (count, starts, h, mine)
+    if steps.by_arrays or has_many(parameters, shared):
+        y_bar, of_p = _back_with_sums(steps, parameters, at, shared, found, tuple(bars))
+    else:
+        y_bar, p_bar = _Sweep(steps, parameters, *at, shared).back(found, tuple(bars))
+        of_p = parameters.arrays(p_bar, shared)
+    return [*(y_bar[i] for i in of_y), *of_p]
+
+
+def _back_with_sums(steps: Steps, parameters: Parameters, at, shared, path, bars: Columns):
+    """The backward pass with cotangents of shared inputs that are summed over the lanes in each stage."""
+    joined = Joined.of(parameters, shared)
+
+    def of_joined(function):
+        return lambda *given: function(*given[:-1], joined.apart(given[-1]))
+
+    steps = steps._replace(rate=of_joined(steps.rate), unit=of_joined(steps.unit))
+    sweep = _Sweep(steps, joined.parameters, *at, joined.shared)
+    y_bar, (own, sums) = sweep.back(path, bars)
+    return y_bar, [*own, *joined.cotangents(sums)]
 
 
 class _Sweep(NamedTuple):

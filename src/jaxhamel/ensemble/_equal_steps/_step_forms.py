@@ -21,6 +21,7 @@ from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, written_rate
+from jaxhamel.ensemble._members._parameters import MOST_VECTORS
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, incremented, looped, point_of, stages
 
@@ -50,7 +51,8 @@ def stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Ca
     found = written_rate(motion)
     length, needed = 0 if found is None else found.length, Needed.by(motion, found)
     arrays = found is not None and found.apart.operations > 0
-    groups = groups_of(0 if arrays else length, method)
+    many = sum(x.size for x in jax.tree.leaves(motion.shared)) > MOST_VECTORS
+    groups = groups_of(0 if arrays or many else length, method)  # by many numbers: one by one
     forms = _Forms(motion.rate, motion.unit, method, needed, groups)
     if not _is_one_program(found, length, motion, method):
         step, traced = forms.end_by_stages, forms.by_stages

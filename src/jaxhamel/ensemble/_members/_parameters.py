@@ -1,6 +1,6 @@
 """The inputs with respect to which a motion is differentiated, and operations on lists of numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -51,6 +51,57 @@ class Parameters(NamedTuple):
             sums = [jnp.sum(next(rest)) for _ in range(arrays[i].size)]
             columns.append(jnp.reshape(jnp.stack(sums), arrays[i].shape).astype(arrays[i].dtype))
         return columns
+
+
+# The most shared numbers whose cotangents are vectors over the lanes. With more of them f is transposed stage by stage, and
+# the cotangents are summed over the lanes in each stage (docs/performance.md#networks-in-lanes).
+MOST_VECTORS = 64
+
+
+def has_many(parameters: Parameters, shared) -> bool:
+    """Whether a motion is differentiated by more than `MOST_VECTORS` numbers that all lanes share."""
+    arrays = jax.tree.leaves(shared)
+    return sum(arrays[i].size for i in parameters.shared) > MOST_VECTORS
+
+
+class Joined(NamedTuple):
+    """Shared inputs with the differentiated scalars as one array, so that these have one cotangent, not hundreds.
+
+    - `shared`: that array, then all other inputs; `parameters`: those with respect to which a motion is differentiated.
+    - `apart`: `shared` ↦ the inputs as they were before.
+    - `places`: for each differentiated input before, its place among the cotangents of `parameters.shared`, and its place
+      in that array, None if it is not in there.
+    """
+
+    shared: list[Array]
+    parameters: Parameters
+    apart: Callable[[Sequence[Array]], Any]
+    places: list[tuple[int, int | None]]
+
+    @classmethod
+    def of(cls, parameters: Parameters, shared) -> "Joined":
+        """Joins the scalars of the dtype that the first of them has; cotangents are summed over the lanes."""
+        leaves, structure = jax.tree.flatten(shared)
+        scalars = [i for i in parameters.shared if not leaves[i].ndim]
+        scalars = [i for i in scalars if leaves[i].dtype == leaves[scalars[0]].dtype]
+        others = [i for i in range(len(leaves)) if i not in set(scalars)]
+        array = jnp.stack([leaves[i] for i in scalars]) if scalars else jnp.zeros(0)
+
+        def apart(joined):
+            whole = with_entries(leaves, scalars, [joined[0][n] for n in range(len(scalars))])
+            return jax.tree.unflatten(structure, with_entries(whole, others, joined[1:]))
+
+        alone = [i for i in parameters.shared if i in set(others)]
+        rank = {i: n for n, i in enumerate(scalars)}
+        places = [
+            (0, rank[i]) if i in rank else (1 + alone.index(i), None) for i in parameters.shared
+        ]
+        moved = parameters._replace(shared=[0, *(1 + others.index(i) for i in alone)], summed=True)
+        return cls([array, *(leaves[i] for i in others)], moved, apart, places)
+
+    def cotangents(self, found: Sequence[Array]) -> list[Array]:
+        """The cotangents of the differentiated inputs before, from those of `parameters.shared`."""
+        return [found[k] if n is None else found[k][n] for k, n in self.places]
 
 
 def numbers(tree: Any) -> list[Any]:
