@@ -91,18 +91,18 @@ def _name(graph: Graph, node: int) -> str | None:
 
 def _columns(terms: list[list[Product]], least: float) -> list[int]:
     """The factors of at least so many products as `least`, the most frequent ones first."""
-    products = (term for each in terms for term in each if term.v is not None)
-    uses = Counter(f for term in products for f in (term.u, term.v))
+    products = [(u, v) for each in terms for _, u, v in each if v is not None]
+    uses = Counter(f for product in products for f in product)
     return [f for f, n in uses.most_common(MOST_COLUMNS - 1) if n >= least]
 
 
-def _row_and_column(term: Product, place: dict[int, int]) -> tuple[int | None, int]:
-    """The node of the row and the index of the column of a term; the row is None if neither factor is a column."""
+def _row_and_column(term: Product, place: dict[int, int]) -> tuple[int, int]:
+    """The node of the row and the index of the column of a term; the row is −1 if neither factor is a column."""
     u, v = term.u, term.v
     if v is None:
         return u, 0
     if u not in place and v not in place:
-        return None, 0
+        return -1, 0
     first = len(place) + 1
     column, row = (u, v) if place.get(u, first) < place.get(v, first) else (v, u)
     return row, place[column]

@@ -137,24 +137,27 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
     found = (
         jax.tree.unflatten(jax.tree.structure(path), kept) if kept else _path(steps, count, *at)[1]
     )
-    at = (count, starts, h, mine)
+    sweep = _Sweep(steps, parameters, count, starts, h, mine, shared)
     if steps.by_arrays or has_many(parameters, shared):
-        y_bar, of_p = _back_with_sums(steps, parameters, at, shared, found, tuple(bars))
+        y_bar, of_p = _back_with_sums(sweep, found, tuple(bars))
     else:
-        y_bar, p_bar = _Sweep(steps, parameters, *at, shared).back(found, tuple(bars))
+        y_bar, p_bar = sweep.back(found, tuple(bars))
         of_p = parameters.arrays(p_bar, shared)
     return [*(y_bar[i] for i in of_y), *of_p]
 
 
-def _back_with_sums(steps: Steps, parameters: Parameters, at, shared, path, bars: Columns):
-    """The backward pass with cotangents of shared inputs that are summed over the lanes in each stage."""
-    joined = Joined.of(parameters, shared)
+def _back_with_sums(sweep: "_Sweep", path, bars: Columns) -> tuple[Columns, list[Array]]:
+    """The backward pass with cotangents of shared inputs that are summed over the lanes in each stage.
+
+    Returns ȳ at the start and the cotangents of the parameters.
+    """
+    joined, steps = Joined.of(sweep.parameters, sweep.shared), sweep.steps
 
     def of_joined(function):
         return lambda *given: function(*given[:-1], joined.apart(given[-1]))
 
     steps = steps._replace(rate=of_joined(steps.rate), unit=of_joined(steps.unit))
-    sweep = _Sweep(steps, joined.parameters, *at, joined.shared)
+    sweep = sweep._replace(steps=steps, parameters=joined.parameters, shared=joined.shared)
     y_bar, (own, sums) = sweep.back(path, bars)
     return y_bar, [*own, *joined.cotangents(sums)]
 

@@ -76,7 +76,7 @@ class Joined(NamedTuple):
     shared: list[Array]
     parameters: Parameters
     apart: Callable[[Sequence[Array]], Any]
-    places: list[tuple[int, int | None]]
+    places: Sequence[tuple[int, int | None]]
 
     @classmethod
     def of(cls, parameters: Parameters, shared) -> "Joined":
