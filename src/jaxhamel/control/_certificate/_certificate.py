@@ -188,6 +188,7 @@ def _curvature(solved: Solved, converged: bool, tolerance: Scalar) -> SecondOrde
     found = second_order(transcription, state, parts)
     if found.along is not None and converged:
         kind = kind_along(transcription, state, found.along, tolerance)
+        kind = "undecided" if found.falls and kind in MINIMA else kind
         found = found._replace(kind=kind, words=f"{kind}: {found.words}")
     if converged and found.examined:
         none = unbounded_multipliers(transcription, state, tolerance)

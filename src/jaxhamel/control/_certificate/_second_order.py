@@ -37,7 +37,9 @@ class SecondOrder(NamedTuple):
     """The outcome of the second-order condition.
 
     - `kind`: a value of `Certificate.second_order`; `unique`: whether the multipliers are unique; `words`: a sentence.
-    - `along`: a direction of zero curvature, where it leaves the kind open.
+    - `along`: a direction of least curvature, where it leaves the kind open: its curvature is zero, or negative with
+      multipliers that are not unique, since with others it may be positive.
+    - `falls`: whether this curvature is negative.
     - `examined`: whether the eigenvalues were computed; `none`: a sentence if there are no multipliers, otherwise empty.
     """
 
@@ -45,6 +47,7 @@ class SecondOrder(NamedTuple):
     unique: bool
     words: str
     along: FlatDirection | None = None
+    falls: bool = False
     examined: bool = True
     none: str = ""
 
@@ -89,12 +92,13 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     shown = f"least curvature {least:.2e} per unit of control"
     if least > small:
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
-    if least < -small:
+    falls = least < -small
+    if falls and unique:
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
     direction = basis @ vectors[:, 0]
     change = (controls @ direction).reshape(state.w.c.shape), direction[N * shapes.c :]
     alone = int(np.sum(values <= small)) == 1
-    return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone))
+    return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone), falls)
 
 
 def _null_space(D: Dense) -> tuple[Dense, bool]:

@@ -192,7 +192,7 @@ class CollocationSearch(AbstractSearch):
             self._begin_elastic()
         elif self.elastic is not None and bool(self.state.done) and self._feasible():
             w = original(self.transcription, self.state.w)
-            self.elastic = None
+            self.elastic, self.tight, self.rounds = None, self.transcription, 0
             self._go_on(first_state(self.transcription, w, self.barrier))
 
     def _go_on(self, state: SearchState) -> None:
