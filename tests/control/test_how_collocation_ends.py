@@ -215,7 +215,7 @@ def test_a_limit_that_was_moved_inwards_binds(monkeypatch, second, binds):
     """Its multiplier times its distance from the problem's bound is not the barrier parameter, 1e-10."""
     monkeypatch.setattr(_violation, "names_of_limits", lambda *_: ["force"])
     slack, far = np.zeros((1, 2, 1)), np.full((1, 2, 1), np.inf)
-    bounds = SimpleNamespace(lower=slack - 0.1, upper=far)
+    bounds = SimpleNamespace(lower=slack - 0.1, upper=far, sizes=None)
     duals = SimpleNamespace(low=np.array([[[1e-9], [10 * second]]]), high=np.zeros((1, 2, 1)))
     found = _violation.binding_limits(bounds, SimpleNamespace(slack=slack), duals)  # pyright: ignore[reportArgumentType]
     assert found == (["force"] if binds else [])
