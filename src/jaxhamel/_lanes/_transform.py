@@ -21,6 +21,7 @@ from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._derivatives._summed import run_with_sums, takes_sums
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
@@ -29,7 +30,6 @@ from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
-from jaxhamel._lanes._summed import run_with_sums, takes_sums
 from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel

@@ -28,7 +28,7 @@ MOST_COLUMNS = 16
 _LEAST_SHARE = 1 / 16
 
 
-class Product(NamedTuple):
+class SignedProduct(NamedTuple):
     """A term of a sum: its sign and its two factors; `v` is None if the term is ±u."""
 
     sign: int
@@ -66,7 +66,7 @@ def sums_of_products(graph: Graph, nodes: list[int]) -> SumsOfProducts:
     return SumsOfProducts(list(rows), columns, sums)
 
 
-def _terms(graph: Graph, node: int) -> Iterator[Product]:
+def _terms(graph: Graph, node: int) -> Iterator[SignedProduct]:
     """The terms of a sum; only products of two factors that vary from lane to lane are divided."""
     waiting = [(node, 1)]
     while waiting:
@@ -79,9 +79,9 @@ def _terms(graph: Graph, node: int) -> Iterator[Product]:
         elif name == "neg":
             waiting.append((operands[0], -sign))
         elif name == "mul" and all(graph.nodes[j].batched for j in operands):
-            yield Product(sign, *operands)
+            yield SignedProduct(sign, *operands)
         else:
-            yield Product(sign, i, None)
+            yield SignedProduct(sign, i, None)
 
 
 def _name(graph: Graph, node: int) -> str | None:
@@ -89,14 +89,14 @@ def _name(graph: Graph, node: int) -> str | None:
     return None if primitive is None else primitive.name
 
 
-def _columns(terms: list[list[Product]], least: float) -> list[int]:
+def _columns(terms: list[list[SignedProduct]], least: float) -> list[int]:
     """The factors of at least so many products as `least`, the most frequent ones first."""
     products = [(u, v) for each in terms for _, u, v in each if v is not None]
     uses = Counter(f for product in products for f in product)
     return [f for f, n in uses.most_common(MOST_COLUMNS - 1) if n >= least]
 
 
-def _row_and_column(term: Product, place: dict[int, int]) -> tuple[int, int]:
+def _row_and_column(term: SignedProduct, place: dict[int, int]) -> tuple[int, int]:
     """The node of the row and the index of the column of a term; the row is −1 if neither factor is a column."""
     u, v = term.u, term.v
     if v is None:
@@ -108,7 +108,7 @@ def _row_and_column(term: Product, place: dict[int, int]) -> tuple[int, int]:
     return row, place[column]
 
 
-def _total(graph: Graph, terms: list[Product]) -> int:
+def _total(graph: Graph, terms: list[SignedProduct]) -> int:
     """The node of the sum of these terms."""
     total = None
     for sign, u, v in terms:
