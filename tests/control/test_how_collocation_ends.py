@@ -14,8 +14,12 @@ from jaxhamel.control._certificate import _certificate, _multipliers, _second_or
 from jaxhamel.control._certificate._endings import between_the_points, not_finite
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._collocation import _tightening
-from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
-from jaxhamel.control._collocation._new_start import moved_by_own_control
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._collocation._new_start import (
+    SLOW_ITERATIONS,
+    comes_no_closer,
+    moved_by_own_control,
+)
 from jaxhamel.control._collocation._start import bent
 from jaxhamel.control._interior_point._riccati import _border, _border_solve
 from jaxhamel.mechanics import Constant
@@ -45,9 +49,7 @@ def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
     """With two contradicting targets, Newton's steps are full steps and change neither the violation nor the cost."""
     falling = [1.0 + min(cost, 0.0) * k for k in range(SLOW_ITERATIONS)]
     rows = [{"cost": value, "violation": 0.5, "step": 1.0} for value in falling]
-    state = SimpleNamespace(done=False, stuck=0)
-    search = SimpleNamespace(rows=rows, since=0, state=state, tolerance=1e-9, cost_unit=1.0)
-    assert CollocationSearch._hopeless(search) == hopeless  # pyright: ignore[reportArgumentType]
+    assert comes_no_closer(rows, 1e-9, 1.0) == hopeless
 
 
 def test_no_time_at_all_returns_the_guess():

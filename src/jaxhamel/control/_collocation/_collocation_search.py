@@ -37,7 +37,9 @@ from jaxhamel.control._collocation._elastic import (
 from jaxhamel.control._collocation._new_start import (
     PATIENCE,
     coarser,
+    comes_no_closer,
     creeps,
+    is_far,
     moved_by_own_control,
     new_start,
 )
@@ -73,7 +75,6 @@ TIGHTENINGS = 8  # the largest number of tightenings of the bounds
 WIDE_FROM = 2
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 MOST_BENDS = 2  # the largest number of starts from bent controls
-SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 
 
 class CollocationSearch(AbstractSearch):
@@ -364,21 +365,11 @@ class CollocationSearch(AbstractSearch):
 
     def _hopeless(self) -> bool:
         """Whether the iterate is far from feasible and the search is stuck or, in its latest iterations, too slow."""
-        rows = self.rows[self.since :]
+        rows, tolerance = self.rows[self.since :], float(self.tolerance)
         if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
             return False
-        far = rows[-1]["violation"] > 100 * float(self.tolerance)
-        window = [row["violation"] for row in rows[-SLOW_ITERATIONS:]]
-        slow = (
-            len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
-        )
-        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]
-        costs = [row["cost"] for row in rows[-SLOW_ITERATIONS:]]
-        stays = max(costs) - min(costs) <= 1e-6 * (
-            self.cost_unit + abs(costs[-1])
-        )  # unless it has settled
-        slow = slow and (stays or sum(whole) < SLOW_ITERATIONS // 2)
-        return far and (slow or int(self.state.stuck) >= STUCK)
+        stuck = is_far(rows, tolerance) and int(self.state.stuck) >= STUCK
+        return stuck or comes_no_closer(rows, tolerance, self.cost_unit)
 
     def _feasible(self) -> bool:
         """Whether the elastic problem's iterate violates no constraint."""

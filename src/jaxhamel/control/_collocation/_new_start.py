@@ -27,6 +27,7 @@ COARSE = 14  # intervals of the coarse mesh; a mesh with less than twice as many
 MARGIN = 1.0  # least distance of a slack from a one-sided bound at the new start
 STEPS_OF_MOTION = 4  # steps of the classical Runge–Kutta method per interval
 PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
+SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 # a search starts anew after MANY_SHORT successive steps shorter than SHORT
 SHORT, MANY_SHORT = 0.2, 8
 
@@ -34,9 +35,28 @@ SHORT, MANY_SHORT = 0.2, 8
 def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
     """Whether the last `MANY_SHORT` steps of a search far from feasible points were all short."""
     last = rows[-MANY_SHORT:]
-    if len(last) < MANY_SHORT or not last[-1]["violation"] > 100 * tolerance:
+    short = len(last) == MANY_SHORT and all(row["step"] < SHORT for row in last)
+    return short and is_far(rows, tolerance)
+
+
+def comes_no_closer(rows: Sequence[dict[str, float]], tolerance: float, cost_unit: float) -> bool:
+    """Whether a search far from feasible points has not halved the violation in its last `SLOW_ITERATIONS` iterations.
+
+    One whose steps are mostly long and whose cost still changes counts as on its way.
+    """
+    last = rows[-SLOW_ITERATIONS:]
+    if len(last) < SLOW_ITERATIONS or not is_far(rows, tolerance):
         return False
-    return all(row["step"] < SHORT for row in last)
+    later = min(row["violation"] for row in last[SLOW_ITERATIONS // 2 :])
+    costs = [row["cost"] for row in last]
+    stays = max(costs) - min(costs) <= 1e-6 * (cost_unit + abs(costs[-1]))
+    long = sum(row["step"] >= 0.5 for row in last)
+    return later > 0.5 * last[0]["violation"] and (stays or long < SLOW_ITERATIONS // 2)
+
+
+def is_far(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
+    """Whether the last iterate is far from feasible points."""
+    return rows[-1]["violation"] > 100 * tolerance
 
 
 def coarser(problem: ControlProblem, transcription: Transcription) -> Transcription:
