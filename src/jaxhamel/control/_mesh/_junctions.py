@@ -6,6 +6,7 @@ function of time, and its zero is the junction. An error δ in the time of the n
 order, so that each mesh with nodes at the zeros of the one before squares the error.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,8 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 
-MOST_POINTS = (
-    3  # points of the polynomial for the distance from a bound, and one more than its degree
-)
+MOST_POINTS = 3  # points of the polynomial for the distance from a bound
+NEARBY = 2.0  # how far from its two points a junction may lie, as a multiple of their distance
 
 
 class _Side(NamedTuple):
@@ -70,32 +70,27 @@ def rows_by_control(transcription: Transcription, parts: Parts) -> list[int]:
 
 def _on(side: _Side) -> list[float]:
     """The junctions of one bound."""
-    s = side.binds.shape[1]
-    binds, times = side.binds.ravel(), side.times.ravel()
+    binds, times, distance = (x.ravel() for x in (side.binds, side.times, side.distance))
     found = []
     for k in np.flatnonzero(binds[1:] != binds[:-1]):
         inactive = range(k, -1, -1) if binds[k + 1] else range(k + 1, len(binds))
-        points = _smooth_points(binds, inactive, s)
+        points = _smooth_points(binds, inactive, side.binds.shape[1])
         if len(points) > 1:
-            nearby = (
-                times[k] - 2 * (times[k + 1] - times[k]),
-                times[k + 1] + 2 * (times[k + 1] - times[k]),
-            )
-            found += _zero(times[points], side.distance.ravel()[points], *nearby)
+            room = NEARBY * (times[k + 1] - times[k])
+            between = times[k] - room, times[k + 1] + room
+            found += _zero(times[points], distance[points], *between)
     return found
 
 
 def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> list[int]:
-    """The nearest inactive points, in one interval: the next interval if no point of it is active, otherwise this one."""
-    run: list[int] = []
-    for k in inactive:
-        if binds[k]:
-            break
-        run.append(k)
-    own = [k for k in run if k // s == run[0] // s]
-    following = (
-        [k for k in run[len(own) :] if k // s == run[len(own)] // s] if run[len(own) :] else []
-    )
+    """The nearest inactive points that lie in one interval.
+
+    They are those of the interval with the first one if no point of it is active, or if the next one has active points;
+    otherwise those of the next interval.
+    """
+    run = list(itertools.takewhile(lambda k: not binds[k], inactive))
+    own, *later = (list(ks) for _, ks in itertools.groupby(run, lambda k: k // s))
+    following = later[0] if later else []
     whole = following if len(own) < s and len(following) == s else own
     return whole[:MOST_POINTS]
 
