@@ -1,9 +1,13 @@
 """Nodes at the times at which a limited control reaches or leaves its bound without a jump."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
+from jaxhamel.control._certificate._cost_error import _between_points, on_kinks
+from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._mesh._junctions import _on, _Side
 from tests.control.cart import least_energy
 
@@ -42,3 +46,19 @@ def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
 def test_a_limit_that_binds_nowhere_has_no_junction():
     times = np.linspace(0.0, 1.0, 12).reshape(3, 4)
     assert _on(_Side(times, 1.0 + times, np.zeros((3, 4), bool))) == []
+
+
+def test_cost_of_a_bound_that_is_not_reached():
+    """Along one interval of the length 1, a multiplier of 2 per time and the distance t from the bound change the cost by
+    ∫ 2 t dt = 1; a distance of 0 changes nothing."""
+    points = rule("gauss", 3)
+    transcription = SimpleNamespace(rule=points, shares=np.array([0.0, 1.0]))
+    multipliers = 2.0 * np.reshape(points.weights, (1, 3, 1))
+    for distance, change in (
+        (np.reshape(points.points, (1, 3, 1)), 1.0),
+        (np.zeros((1, 3, 1)), 0.0),
+    ):
+        found = _between_points(transcription, multipliers, distance)
+        np.testing.assert_allclose(found, change, rtol=1e-12)
+    assert "raise it by about 1.0e+00" in on_kinks(1.0, 6.0)
+    assert not on_kinks(1e-9, 6.0)

@@ -11,6 +11,8 @@ from jaxhamel.control._certificate._cost_error import (
     barrier_gap,
     cost_error,
     is_determined,
+    kink_excess,
+    on_kinks,
     on_small_cost,
     on_tight_limits,
     switching_excess,
@@ -175,7 +177,12 @@ def _effect_of_limits(
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
     raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
-    notes = on_small_cost(gap, cost, may_be_zero), on_tight_limits(raised, cost)
+    kinks = unit * kink_excess(*solved)
+    notes = (
+        on_small_cost(gap, cost, may_be_zero),
+        on_tight_limits(raised, cost),
+        on_kinks(kinks, cost),
+    )
     known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)
     return known, [x for x in notes if x]
 

@@ -1,18 +1,21 @@
 """Estimates of the difference between the cost that a search has found and the least cost.
 
-It has three causes. Constraints are met up to small violations r; to first order they change the cost by λ · r, where λ are
+It has four causes. Constraints are met up to small violations r; to first order they change the cost by λ · r, where λ are
 their multipliers, which may be large. The barrier keeps the motion at some distance s from each limit; it raises the
-cost by up to Σ z s, where z are the multipliers of the limits. And a control that switches from one bound to the other
-cannot be the polynomial of an interval in which it does.
+cost by up to Σ z s, where z are the multipliers of the limits. A control that switches from one bound to the other
+cannot be the polynomial of an interval in which it does. And one that reaches or leaves a bound within an interval is smooth
+there, so that between the points the bound is not reached, although its multiplier is positive.
 """
 
 import numpy as np
 from jaxtyping import Float
 
 from jaxhamel.control._certificate._violation import evaluated, names_of_limits
+from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._junctions import rows_by_control
 from jaxhamel.control._mesh._switches import switches_of
 
 
@@ -62,6 +65,41 @@ def switching_excess(
     return float(np.sum(excess)) / (1 + abs(float(state.cost))), ", ".join(late)
 
 
+FINE = 40  # places in an interval at which products of multipliers and distances are added
+
+
+def kink_excess(transcription: Transcription, state: SearchState, parts: Parts | None) -> float:
+    """Σ ∫ m s dt over the limits of the control, in the unit of the cost: the change of the cost, to first order, by
+    distances s from bounds with positive multipliers m (per time) between the collocation points.
+
+    At an optimum one of the two is zero at each time. Rows with switches do not count here (`switching_excess`).
+    """
+    if not transcription.limits or parts is None:
+        return 0.0
+    rows = set(rows_by_control(transcription, parts))
+    rows -= {x.row for x in switches_of(transcription, state, parts)}
+    each = sorted(rows)
+    w, duals = state.w, state.duals
+    pairs = (
+        (duals.low, w.slack - transcription.lower),
+        (duals.high, transcription.upper - w.slack),
+    )
+    total = sum(
+        _between_points(transcription, *(np.asarray(x)[..., each] for x in p)) for p in pairs
+    )
+    return max(total - barrier_gap(transcription, w, duals), 0.0)
+
+
+def _between_points(transcription: Transcription, multipliers, distances) -> float:
+    """Σ ∫ m s dt with the polynomials through the values at the points; `multipliers`: those times the weights and h."""
+    rule, lengths = transcription.rule, np.diff(np.asarray(transcription.shares))
+    basis = lagrange(np.asarray(rule.points), (np.arange(FINE) + 0.5) / FINE)
+    per_share = multipliers / (lengths[:, None] * np.asarray(rule.weights))[..., None]
+    bounded = np.where(np.isfinite(distances), distances, 0.0)
+    m, s = (np.einsum("kj,ijr->ikr", basis, x) for x in (per_share, bounded))
+    return float(np.einsum("i,ikr->", lengths / FINE, np.maximum(m, 0.0) * s))
+
+
 SMALL_SHARE = (
     1e-5  # the largest part of the cost that may come from the barrier without a sentence about it
 )
@@ -91,6 +129,16 @@ def on_tight_limits(excess: float, cost: float) -> str:
     return (
         f"cost: limits moved inwards, so that they hold between the collocation points too, raise it by about {excess:.1e}; "
         "more `intervals` lower it"
+    )
+
+
+def on_kinks(excess: float, cost: float) -> str:
+    """A sentence if `excess`, the effect of controls that reach a bound inside intervals, is not small beside the cost."""
+    if excess <= SMALL_SHARE * abs(cost):
+        return ""
+    return (
+        f"cost: controls that reach or leave a limit inside an interval raise it by about {excess:.1e}; more `intervals` "
+        "lower it"
     )
 
 

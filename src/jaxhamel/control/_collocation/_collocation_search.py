@@ -15,6 +15,7 @@ from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import bounds_of, certify
+from jaxhamel.control._certificate._cost_error import kink_excess
 from jaxhamel.control._certificate._endings import (
     between_the_points,
     contradiction,
@@ -271,17 +272,20 @@ class CollocationSearch(AbstractSearch):
         self.rounds, self.moving.found = self.rounds + 1, None
         return True
 
-    def _overshoots(self) -> bool:
-        """Whether a polynomial violates a limit of the problem between its points by more than half of the tolerance."""
-        least = 0.5 * bounds_of(self.state.mu.dtype).violation
-        return largest_excess(self.transcription, self.state) > least
+    def _has_kinks(self) -> bool:
+        """Whether controls that reach a limit inside intervals violate it between the points, or change the cost."""
+        bounds = bounds_of(self.state.mu.dtype)
+        if largest_excess(self.transcription, self.state) > 0.5 * bounds.violation:
+            return True
+        excess = kink_excess(self.tight, self.state, self.parts)
+        return excess > bounds.cost * (1.0 + abs(float(self.state.cost)))
 
     def _aligns(self) -> bool:
         """Continues with nodes at the switches of limited controls; returns whether it does."""
         if not self._is_solved():
             return False
         solved = self.tight, self.state, self.parts
-        return self._takes_mesh(self.refinement.aligned(*solved, overshoots=self._overshoots()))
+        return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=self._has_kinks()))
 
     def _frees_nodes(self) -> bool:
         """Continues with the times of nodes at switches as unknowns; returns whether it does.

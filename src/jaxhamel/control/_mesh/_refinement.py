@@ -233,17 +233,17 @@ class Refinement:
         transcription: Transcription,
         state: SearchState,
         parts: Parts | None,
-        overshoots: bool = False,
+        has_kinks: bool = False,
     ) -> tuple[Transcription, SearchState] | None:
         """(transcription, first state of the search) on a mesh with nodes at all switches; None if they are there already.
 
-        The errors in the times of the switches fall by a factor of 10 to 100 with each mesh. If limits are violated between
-        the points (`overshoots`), nodes move to the junctions of limits, too.
+        The errors in the times of the switches fall by a factor of 10 to 100 with each mesh. If controls reach limits inside
+        intervals, with an effect on limits or cost (`has_kinks`), nodes move to the junctions of limits, too.
         """
         if not self.may_align or self.alignments >= ALIGNMENTS:
             return None
         self.switches = [x.share for x in switches_of(transcription, state, parts)]
-        self.follows_junctions |= overshoots
+        self.follows_junctions |= has_kinks
         joints = junctions_of(transcription, state, parts) if self.follows_junctions else []
         old = np.asarray(transcription.shares, float)
         shares = _aligned_mesh(old, self.switches + joints)
