@@ -23,8 +23,11 @@ TABLES = (
 )
 
 
+OPERATOR_SOLVE = "jaxhamel_operator_solve"  # its matrix is given by a program
+
+
 def test_each_primitive_has_one_record():
-    of_lanes = {"jaxhamel_pullback"}
+    of_lanes = {"jaxhamel_pullback", OPERATOR_SOLVE}
     assert sum(map(len, TABLES)) + len(of_lanes) == len(PRIMITIVES)
 
 
@@ -32,7 +35,8 @@ def test_each_primitive_has_one_record():
 def test_a_record_has_the_fields_of_its_kind(name):
     record = PRIMITIVES[name]
     assert (record.rule is None) == (record.kind is Kind.WITHOUT_RULE)
-    assert record.nested == (record.kind in (Kind.CONTROL_FLOW, Kind.CALL))
+    has_program = record.kind in (Kind.CONTROL_FLOW, Kind.CALL) or name == OPERATOR_SOLVE
+    assert record.nested == has_program
     of_scalars = record.fold, record.simplify, record.factor, record.signs, record.on_gpu
     assert record.kind is Kind.ELEMENTWISE or not any(of_scalars)
 

@@ -117,7 +117,8 @@ def _from_lagrangian(system, t, q, u, control) -> Float[Array, " k"]:
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     product, force = momentum_rate(system, t, q, v, control)
-    if not (overrides(system, "frame") or overrides(system, "drift")):
+    is_free = system.n_independent == system.space.dim
+    if is_free and not (overrides(system, "frame") or overrides(system, "drift")):
         return operator_solve(product, force)
     at_rest, free = _allowed_accelerations(system, inverse, t, q, v)
     return operator_solve(lambda x: free.T @ product(free @ x), free.T @ (force - product(at_rest)))
