@@ -34,7 +34,8 @@ def own_primitive(
     """
     primitive = Primitive(f"jaxhamel_{name}")
     primitive.multiple_results = multiple_results
-    primitive.def_impl(_compiled(run))
+    has_jit = hasattr(run, "lower")  # its programs are kept from call to call
+    primitive.def_impl(run if has_jit else _compiled(run))
     primitive.def_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
     batching.primitive_batchers[primitive] = batch

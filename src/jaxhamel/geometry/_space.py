@@ -132,7 +132,10 @@ class AbstractSpace(eqx.Module):
 
     @property
     def independent(self) -> bool:
-        """Whether a configuration is stored in `dim` numbers: then any `dim` numbers are a configuration."""
+        """Whether a configuration is stored as `dim` numbers, each of which may have any value.
+
+        A quaternion, four numbers with the length 1 for three dimensions, is not stored so.
+        """
         return sum(part.size for part in jax.tree.leaves(self.stored)) == self.dim
 
     @property

@@ -58,7 +58,11 @@ class Wrenches(NamedTuple):
 
 
 class Inertias(NamedTuple):
-    """Spatial inertias: masses `(r,)`, first moments m c `(r, 3)`, inertias about the origin `(r, 3, 3)`."""
+    """Inertias of r bodies, about a common origin.
+
+    Masses m `(r,)` [kg]; first moments m c `(r, 3)` [kg m], c being the position of the centre of mass; moments of inertia
+    about the origin, `(r, 3, 3)` [kg m²].
+    """
 
     mass: Rates
     moment: Rows

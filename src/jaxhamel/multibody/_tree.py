@@ -178,7 +178,7 @@ class MultibodyTree(System):
         return force if not s.actuated else force + self._of_controls(q, v, control)
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
-        """The whole tree as one body, whose equations are recursive."""
+        """One body for all bodies of the tree; its mass matrix and forces come from recursions along the tree."""
         x = self._displacements(q)
         links, _ = self._links(q, x)
         force = self.force(t, q, v, None if control is None else control(t))
@@ -243,7 +243,10 @@ class MultibodyTree(System):
     # --- parts of the equations ---------------------------------------------------------------
 
     def _displacements(self, q: Configuration) -> Float[Array, " j"]:
-        """x of each hinge and slide; of ball and free joints `rest`, so that no spring acts."""
+        """The displacement x of each hinge and slide.
+
+        Ball and free joints have none: their entry is `rest`, with which the force of a spring is 0.
+        """
         s = self.structure
         scalars = s.scalars(q)
         x = jnp.concatenate([scalars, jnp.zeros(1, scalars.dtype)])[s.scalar_of]
@@ -257,7 +260,7 @@ class MultibodyTree(System):
         return Constants(joints, self._link_inertias())
 
     def _links(self, q: Configuration, x: Float[Array, " j"]) -> tuple[Links, Rows]:
-        """The links, and the positions of their origins in the axes of their parents."""
+        """The links in the configuration q, and each link's origin in the axes of its parent link, `(j, 3)`."""
         s, known = self.structure, self._constants()
         turns, moves = motions_of_joints(self, known.joints, q, x)
         rotations = in_root_axes(s, turns)

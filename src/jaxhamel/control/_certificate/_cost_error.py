@@ -133,7 +133,10 @@ def on_tight_limits(excess: float, cost: float) -> str:
 
 
 def on_kinks(excess: float, cost: float) -> str:
-    """A sentence if `excess`, the effect of controls that reach a bound inside intervals, is not small beside the cost."""
+    """A sentence on controls that reach a bound inside an interval; empty if they raise the cost by a small share.
+
+    `excess`: the amount by which they raise it.
+    """
     if excess <= SMALL_SHARE * abs(cost):
         return ""
     return (

@@ -59,7 +59,7 @@ MOST_VECTORS = 64
 
 
 def has_many(parameters: Parameters, shared) -> bool:
-    """Whether a motion is differentiated by more than `MOST_VECTORS` numbers that all lanes share."""
+    """Whether derivatives of the motion are asked for by more than `MOST_VECTORS` numbers that are the same in all lanes."""
     arrays = jax.tree.leaves(shared)
     return sum(arrays[i].size for i in parameters.shared) > MOST_VECTORS
 

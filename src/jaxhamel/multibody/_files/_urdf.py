@@ -1,4 +1,4 @@
-"""Reads robots from URDF files (Unified Robot Description Format of ROS)."""
+"""Makes a `MultibodyTree` from a URDF file, ROS's format for descriptions of robots."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
