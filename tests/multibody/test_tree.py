@@ -206,6 +206,23 @@ def test_routes_agree(tree):
     np.testing.assert_allclose(got, wanted, atol=1e-11 * np.max(np.abs(wanted)))
 
 
+def test_prepared_trees_move_alike():
+    """Moments that joints do not move are given to the parents, which changes neither mass matrix nor forces."""
+    tree = perturbed(mjcf(MANY_JOINTS), 3)
+    q, v = state(tree)
+    (body,), wanted = of_prepared(tree, q, v), acceleration(tree, q, v, None)
+    zeros = np.flatnonzero(np.asarray(body.links.inertias.mass) == 0.0)
+    assert zeros.tolist() == np.flatnonzero(tree.structure.are("hinge", "ball")).tolist()
+    rows = jax.vmap(lambda e: body.weigh(e[None])[0])(jnp.eye(tree.space.dim))
+    matrix = by_hand.mass_matrix(tree, q)
+    np.testing.assert_allclose(rows, matrix, atol=1e-11 * np.max(matrix))
+    left = body.momentum_rate(wanted[None])
+    np.testing.assert_allclose(left, 0.0, atol=1e-11 * np.max(np.abs(matrix @ wanted)))
+
+
+of_prepared = jax.jit(lambda tree, q, v: tree.prepared().bodies(0.0, q, v, None))
+
+
 @pytest.fixture(scope="module")
 def motion():
     """A tree in free flight: base, slide, ball joint and hinge."""

@@ -49,11 +49,12 @@ def shapes_of(
 ) -> tuple[Shape, ...]:
     """For each link lines from its origin to the joints that it carries, and the box with its inertia."""
     places = np.asarray(joint_positions, float)
+    given = inertias.mass, inertias.first, inertias.inertia()
     found = []
     for i in range(len(structure.joints)):
         carried = places[structure.parents == i]
         lines = [segment((0, 0, 0), place) for place in carried if np.any(place)]
-        found.append(Shape(lines + _box(*(np.asarray(x[i], float) for x in inertias))))
+        found.append(Shape(lines + _box(*(np.asarray(x[i], float) for x in given))))
     return tuple(found)
 
 

@@ -8,56 +8,71 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration
 from jaxhamel.geometry import SE3, quaternion_matrix
-from jaxhamel.multibody._recursion import Rows, rows_cross
+from jaxhamel.multibody._recursion import Matrices, Rows
 from jaxhamel.multibody._structure import WORLD, Structure
 
-Matrices = Float[Array, "j 3 3"]
 SPACE = SE3()
 
 
 class JointConstants(NamedTuple):
-    """What the motions of joints need of the parameters alone.
+    """What the motions of joints need of the parameters alone, in axes of links whose third axis is that of their hinge or
+    slide.
 
-    - `turns`: R_0 of the joints on their parents. `axes`: unit vectors a. `along`: R_0 a.
-    - `still`, `crossed`: R_0 a aᵀ and R_0 â.
+    - `axes`: Q, the orientations of these axes in those of the file; unit matrices for ball and free joints.
+    - `turns`, `positions`: R_0 and p_0, orientations and positions of the joints on their parents.
     """
 
+    axes: Matrices
     turns: Matrices
-    axes: Rows
-    along: Rows
-    still: Matrices
-    crossed: Matrices
+    positions: Rows
 
     @classmethod
-    def of(cls, orientations: Float[Array, "j 4"], axes: Rows) -> "JointConstants":
-        """The constants of joints with these orientations and axes."""
-        turns, axes = jax.vmap(quaternion_matrix)(unit_rows(orientations)), unit_rows(axes)
-        along = jnp.einsum("jab,jb->ja", turns, axes)
-        crossed = jnp.stack([rows_cross(turns[:, i], axes) for i in range(3)], axis=1)
-        return cls(turns, axes, along, along[:, :, None] * axes[:, None, :], crossed)
+    def of(cls, structure: Structure, orientations: Any, axes: Rows, positions: Rows):
+        """The constants of joints with these orientations (quaternions), axes and positions in the axes of the file."""
+        unit = jnp.eye(3, dtype=axes.dtype)[None]
+        scalar = structure.is_scalar_joint[:, None, None]
+        own = jnp.where(scalar, axes_along(unit_rows(axes)), unit)
+        parents = jnp.concatenate([own, unit])[structure.parents]  # WORLD is the last row
+        turns = jax.vmap(quaternion_matrix)(unit_rows(orientations))
+        turns = jnp.einsum("jba,jbc,jcd->jad", parents, turns, own)
+        return cls(own, turns, jnp.einsum("jba,jb->ja", parents, positions))
+
+
+def axes_along(directions: Rows) -> Matrices:
+    """For each unit vector a matrix of a rotation with this third column: the shortest rotation to it, from e_3 or −e_3.
+
+    It is a smooth function of the direction but at directions across e_3, where it jumps.
+    """
+    up = directions[:, 2] >= 0
+    x, y, z = jnp.unstack(jnp.where(up[:, None], directions, -directions), axis=1)
+    k = 1.0 / (1.0 + z)
+    columns = [1.0 - x * x * k, -x * y * k, -x], [-x * y * k, 1.0 - y * y * k, -y]
+    first, second = (jnp.stack(column, axis=1) for column in columns)
+    second = jnp.where(up[:, None], second, -second)
+    return jnp.stack([first, second, directions], axis=2)
 
 
 def motions_of_joints(
-    tree: Any, joints: JointConstants, q: Configuration, x: Float[Array, " j"]
+    structure: Structure, joints: JointConstants, q: Configuration, x: Float[Array, " j"]
 ) -> tuple[Matrices, Rows]:
     """The orientation R and the position p of each link in the axes of its parent, `(j, 3, 3)` and `(j, 3)`.
 
-    With the joint at (R_0, p_0), its axis a and displacement x, a hinge has R = R_0 exp(x â) and p = p_0, a slide R = R_0
-    and p = p_0 + x R_0 a; ball and free joints turn and move the link by their quaternion and position.
+    With the joint at (R_0, p_0) and displacement x, a hinge has R = R_0 exp(x ê_3) and p = p_0, a slide R = R_0 and
+    p = p_0 + x R_0 e_3; ball and free joints turn and move the link by their quaternion and position.
     """
-    s = tree.structure
-    slid = tree.joint_positions + joints.along * x[:, None]
-    moves = jnp.where(s.are("slide")[:, None], slid, tree.joint_positions)
-    turned = _about_axes(joints, x)
-    turns = jnp.where(s.are("hinge")[:, None, None], turned, joints.turns)
-    poses = s.poses(q)
-    return _with_poses(s, turns, moves, poses) if poses else (turns, moves)
+    slid = jnp.where(structure.are("slide"), x, 0.0)
+    moves = joints.positions + joints.turns[:, :, 2] * slid[:, None]
+    turns = _about_third_axis(joints.turns, jnp.where(structure.are("hinge"), x, 0.0))
+    poses = structure.poses(q)
+    return _with_poses(structure, turns, moves, poses) if poses else (turns, moves)
 
 
-def _about_axes(joints: JointConstants, x: Float[Array, " j"]) -> Matrices:
-    """R exp(x â) = R a aᵀ + cos x (R − R a aᵀ) + sin x R â."""
-    cosine, sine = jnp.cos(x)[:, None, None], jnp.sin(x)[:, None, None]
-    return joints.still + cosine * (joints.turns - joints.still) + sine * joints.crossed
+def _about_third_axis(turns: Matrices, x: Float[Array, " j"]) -> Matrices:
+    """R exp(x ê_3)."""
+    cosine, sine = jnp.cos(x)[:, None], jnp.sin(x)[:, None]
+    first, second, third = jnp.unstack(turns, axis=2)
+    columns = cosine * first + sine * second, cosine * second - sine * first, third
+    return jnp.stack(columns, axis=2)
 
 
 def _with_poses(

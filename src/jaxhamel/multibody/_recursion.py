@@ -1,16 +1,23 @@
-"""Velocities, inertias and forces of the links of a tree, all in the axes of the link at its root (spatial vectors).
+"""Velocities, inertias and forces of the links of a tree, all in the axes of the link at its root.
 
 A twist is (ω, v): the angular velocity of a link, and the velocity of the point of it that coincides with the origin of the
-root link. With the twist S_i of each joint at unit rate, links i and their parents p, and spatial inertias I_i,
+root link. Joint i turns link i with the angular velocity ω'_i and moves its origin p_i with the velocity w_i relative to the
+parent p. S_i are the twists of the joint at unit rates, a_i is the acceleration of the point of link i at the origin of the
+root link, and m, m c = ∫ x dm, Σ = ∫ x xᵀ dm are the moments of the masses of a link about that origin:
 
-    V_i = V_p + S_i r_i ,     A_i = A_p + S_i ṙ_i + V_p × S_i r_i ,     F_i = I_i A_i + V_i ×* I_i V_i ,
-    the force along joint i is S_iᵀ Σ F over all links that joint i carries,
-    M_ij = S_iᵀ (Σ I over all links that joint j carries) S_j   if joint i carries joint j.
+    ω_i = ω_p + ω'_i ,   α_i = α_p + ω̇'_i + ω_p × ω'_i ,   U_i = α̂_i + ω̂_i ω̂_i ,
+    a_i = a_p + (U_p − U_i) p_i + ẇ_i + 2 ω_p × w_i ,
+    F_i = m a_i + U_i m c ,   N_i = ∫ x × (a_i + U_i x) dm = m c × a_i + Σ_k e_k × U_i Σ e_k ,
+    the force along joint i is S_iᵀ Σ (N, F) over all links that joint i carries,
+    M_ij = S_iᵀ (Σ I over all links that joint j carries) S_j   if joint i carries joint j,
 
-In common axes the sums need no transformations. Both recursions take time proportional to the number of joints, except that
-the mass matrix has one entry for each pair of joints of which one carries the other.
+where ẇ_i and ω̇'_i are derivatives in the axes of the parent. In common axes the sums need no transformations. Both
+recursions take time proportional to the number of joints, except that the mass matrix has one entry for each pair of joints
+of which one carries the other. U and Σ take fewer operations than spatial accelerations and moments of inertia
+(docs/performance.md#mujoco).
 
-Source: Featherstone, Rigid Body Dynamics Algorithms, sections 5.3 and 6.2 (recursive Newton–Euler, composite rigid bodies).
+Source: Featherstone, Rigid Body Dynamics Algorithms, sections 5.3 and 6.2 (recursive Newton–Euler, composite rigid bodies);
+Khalil and Kleinfinger 1987 (U).
 """
 
 from typing import NamedTuple
@@ -26,6 +33,7 @@ from jaxhamel.multibody._structure import WORLD, Structure
 
 Rows = Float[Array, "r 3"]
 Rates = Float[Array, " r"]
+Matrices = Float[Array, "r 3 3"]
 _ROWS, _COLUMNS = np.triu_indices(3)
 _ENTRY = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # of a symmetric matrix in its upper triangle
 
@@ -35,15 +43,6 @@ class Twists(NamedTuple):
 
     omega: Rows
     linear: Rows
-
-    def times(self, rates: Rates) -> "Twists":
-        """The twists times one number each."""
-        return Twists(self.omega * rates[:, None], self.linear * rates[:, None])
-
-    def cross(self, other: "Twists") -> "Twists":
-        """V × W = (ω × ω', ω × v' + v × ω'), row by row."""
-        linear = rows_cross(self.omega, other.linear) + rows_cross(self.linear, other.omega)
-        return Twists(rows_cross(self.omega, other.omega), linear)
 
 
 class Wrenches(NamedTuple):
@@ -58,101 +57,145 @@ class Wrenches(NamedTuple):
 
 
 class Inertias(NamedTuple):
-    """Inertias of r bodies, about a common origin.
+    """Moments of the masses of r bodies about a common origin.
 
-    Masses m `(r,)` [kg]; first moments m c `(r, 3)` [kg m], c being the position of the centre of mass; moments of inertia
-    about the origin, `(r, 3, 3)` [kg m²].
+    Masses m `(r,)` [kg]; first moments m c = ∫ x dm `(r, 3)` [kg m], c being the position of the centre of mass; second
+    moments Σ = ∫ x xᵀ dm `(r, 3, 3)` [kg m²], of which the inertia about the origin is J = tr Σ 1 − Σ.
     """
 
     mass: Rates
-    moment: Rows
-    matrix: Float[Array, "r 3 3"]
+    first: Rows
+    second: Matrices
+
+    @classmethod
+    def centred(cls, mass: Rates, inertia: Matrices) -> "Inertias":
+        """Of bodies with these inertias `(r, 3, 3)` about their centres of mass, which are the origins: Σ = ½ tr J 1 − J."""
+        half = 0.5 * jnp.trace(inertia, axis1=1, axis2=2)[:, None, None]
+        second = half * jnp.eye(3, dtype=inertia.dtype)[None] - inertia
+        return cls(mass, jnp.zeros_like(inertia[:, 0]), second)
+
+    def inertia(self) -> Matrices:
+        """J about the origin."""
+        trace = jnp.trace(self.second, axis1=1, axis2=2)[:, None, None]
+        return trace * jnp.eye(3, dtype=self.second.dtype)[None] - self.second
 
     def momenta(self, twists: Twists) -> Wrenches:
-        """The momenta of the twists: (J ω + m c × v, m v − m c × ω)."""
-        moment = jnp.einsum("rij,rj->ri", self.matrix, twists.omega)
-        moment = moment + rows_cross(self.moment, twists.linear)
-        force = self.mass[:, None] * twists.linear - rows_cross(self.moment, twists.omega)
+        """The momenta of the twists: (J ω + m c × v, m v + ω × m c)."""
+        moment = self._turned(twists.omega) + rows_cross(self.first, twists.linear)
+        force = self.mass[:, None] * twists.linear + rows_cross(twists.omega, self.first)
         return Wrenches(moment, force)
 
-    def moved(self, turns: Float[Array, "r 3 3"], positions: Rows) -> "Inertias":
-        """The same inertias in other axes, in which their own axes have the orientations R = `turns` and the origins p:
+    def forces(self, accelerations: Rows, gradients: Matrices) -> Wrenches:
+        """The forces that bodies need whose points x have the accelerations a + U x; U: `gradients`.
 
-        m c' = R m c + m p ,   J' = R J Rᵀ + 2 (p·R m c) 1 − p (R m c)ᵀ − (R m c) pᵀ + m (|p|² 1 − p pᵀ) .
+        F = m a + U m c and N = m c × a + Σ_k e_k × U Σ e_k.
         """
-        moment = jnp.einsum("rij,rj->ri", turns, self.moment)
-        half = jnp.einsum("rik,rkl->ril", turns, self.matrix)
-        entries = jnp.sum(half[:, _ROWS] * turns[:, _COLUMNS], axis=2)  # of the upper triangle
-        matrix = entries[:, _ENTRY]
-        of_mass = self.mass[:, None] * positions
-        # the further terms are 2 tr(Z) 1 − Z − Zᵀ with Z = p (R m c + ½ m p)ᵀ
-        z = positions[:, :, None] * (moment + 0.5 * of_mass)[:, None, :]
-        trace = jnp.trace(z, axis1=1, axis2=2)[:, None, None] * (2.0 * np.eye(3)[None]).astype(
-            z.dtype
+        force = jnp.einsum("rij,rj->ri", gradients, self.first)
+        turned = jnp.einsum("rij,rjk->rik", gradients, self.second)
+        moment = rows_cross(self.first, accelerations) + _axial(turned)
+        return Wrenches(moment, force + self.mass[:, None] * accelerations)
+
+    def _turned(self, omega: Rows) -> Rows:
+        """J ω = tr Σ ω − Σ ω, without the moments on the diagonal that cancel."""
+        x, y, z = jnp.unstack(omega, axis=1)
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
+            jnp.unstack(row, axis=1) for row in jnp.unstack(self.second, axis=1)
         )
-        matrix = matrix + trace - (z + jnp.swapaxes(z, 1, 2))
-        return Inertias(self.mass, moment + of_mass, matrix)
+        rows = (
+            (yy + zz) * x - (xy * y + xz * z),
+            (xx + zz) * y - (xy * x + yz * z),
+            (xx + yy) * z - (xz * x + yz * y),
+        )
+        return jnp.stack(rows, axis=1)
+
+    def moved(self, turns: Matrices, positions: Rows) -> "Inertias":
+        """The same moments in other axes, in which their own axes have the orientations R = `turns` and the origins p:
+
+        m c' = R m c + m p ,   Σ' = R Σ Rᵀ + p (R m c)ᵀ + (R m c) pᵀ + m p pᵀ .
+        """
+        first = jnp.einsum("rij,rj->ri", turns, self.first)
+        half = jnp.einsum("rik,rkl->ril", turns, self.second)
+        of_mass = self.mass[:, None] * positions
+        # the further terms are Z + Zᵀ with Z = p (R m c + ½ m p)ᵀ
+        z = positions[:, :, None] * (first + 0.5 * of_mass)[:, None, :]
+        z = z + jnp.swapaxes(z, 1, 2)
+        entries = jnp.sum(half[:, _ROWS] * turns[:, _COLUMNS], axis=2)  # of the upper triangle
+        second = (entries + z[:, _ROWS, _COLUMNS])[:, _ENTRY]
+        return Inertias(self.mass, first + of_mass, second)
 
 
 class Links(eqx.Module):
     """The links of a tree in one configuration.
 
-    - `structure`: the tree. `twists`: S, the twists at unit rates, one for each rate. `inertias`: of the links.
-    - `gravity`: the acceleration of gravity in the axes of each link's root, `(j, 3)`.
+    - `structure`: the tree. `rotations`, `places`: R and p, the orientations and the origins of the links.
+    - `inertias`: of the links. `gravity`: the acceleration of gravity in the axes of each link's root, `(j, 3)`.
     - `armatures`: further inertias that act along the rates, `(r,)`: those of the rotors of geared motors.
     """
 
     structure: Structure = eqx.field(static=True)
-    twists: Twists
+    rotations: Matrices
+    places: Rows
     inertias: Inertias
     gravity: Rows
     armatures: Rates
 
     def kinetic_energy(self, rates: Rates) -> Scalar:
         """½ Σ V·I V + ½ Σ armature r²."""
-        twists = self.velocities(rates)
+        turning, moving = self._of_joints(rates)
+        linear = from_root(self.structure, moving + rows_cross(self.places, turning))
+        twists = Twists(from_root(self.structure, turning), linear)
         of_links = jnp.sum(self.inertias.momenta(twists).along(twists))
         return 0.5 * (of_links + jnp.sum(self.armatures * rates * rates))
 
-    def velocities(self, rates: Rates) -> Twists:
-        """V, the twist of each link."""
-        return self._from_root(self._of_joints(rates))
-
     def forces(self, rates: Rates, accelerations: Rates) -> Rates:
         """The forces along the joints that a motion needs, by recursive Newton–Euler."""
-        moving = self._of_joints(rates)
-        velocities = self._from_root(moving)
-        parents = Twists(*(of_parents(self.structure, x) for x in velocities))
-        turning, pushing = parents.cross(moving), self._of_joints(accelerations)
-        rate = self._from_root(
-            Twists(turning.omega + pushing.omega, turning.linear + pushing.linear)
-        )
-        rate = Twists(rate.omega, rate.linear - self.gravity)
-        needed = self.inertias.momenta(rate)
-        turned = force_of_momentum(velocities, self.inertias.momenta(velocities))
-        both = Wrenches(needed.moment + turned.moment, needed.force + turned.force)
-        carried = to_root(self.structure, jnp.concatenate(both, axis=1))
+        needed = self.inertias.forces(*self._accelerations(rates, accelerations))
+        carried = to_root(self.structure, jnp.concatenate(needed, axis=1))
         moment, force = jnp.split(carried[self.structure.rate_joints], 2, axis=1)
-        along = Wrenches(moment, force).along(self.twists)
+        along = Wrenches(moment, force).along(self.twists())
         return along + self.armatures * accelerations + self._turned_armatures(rates)
+
+    def twists(self) -> Twists:
+        """S, the twist of each joint at unit rate: (s, p × s) of rotations, (0, s) of translations."""
+        joints, turn = self.structure.rate_joints, self.structure.is_rotation[:, None]
+        columns = jnp.swapaxes(self.rotations, 1, 2).reshape(-1, 3)
+        along = columns[3 * joints + self.structure.rate_axes]
+        linear = jnp.where(turn, rows_cross(self.places[joints], along), along)
+        return Twists(jnp.where(turn, along, 0.0), linear)
 
     def mass_matrix(self) -> Float[Array, "r r"]:
         """The mass matrix of the rates, by composite rigid bodies."""
         joints = self.structure.rate_joints
         carried = self._composites()
-        momenta = Inertias(*(x[joints] for x in carried)).momenta(self.twists)
-        products = momenta.moment @ self.twists.omega.T + momenta.force @ self.twists.linear.T
+        twists = self.twists()
+        momenta = Inertias(*(x[joints] for x in carried)).momenta(twists)
+        products = momenta.moment @ twists.omega.T + momenta.force @ twists.linear.T
         carries = self.structure.carries[np.ix_(joints, joints)] & np.tri(len(joints), dtype=bool)
         products = products + jnp.diag(self.armatures)
         lower = jnp.where(carries, products, 0.0)
         return lower + jnp.where(carries & ~np.eye(len(joints), dtype=bool), products, 0.0).T
 
     def _composites(self) -> Inertias:
-        """For each joint the inertia of all links that it carries, as of one body."""
-        mass, moment, matrix = self.inertias
-        rows = jnp.concatenate([mass[:, None], moment, matrix.reshape(-1, 9)], axis=1)
-        mass, moment, matrix = jnp.split(to_root(self.structure, rows), [1, 4], axis=1)
-        return Inertias(mass[:, 0], moment, matrix.reshape(-1, 3, 3))
+        """For each joint the moments of all links that it carries, as of one body."""
+        mass, first, second = self.inertias
+        rows = jnp.concatenate([mass[:, None], first, second[:, _ROWS, _COLUMNS]], axis=1)
+        mass, first, second = jnp.split(to_root(self.structure, rows), [1, 4], axis=1)
+        return Inertias(mass[:, 0], first, second[:, _ENTRY])
+
+    def _accelerations(self, rates: Rates, accelerations: Rates) -> tuple[Rows, Matrices]:
+        """a and U of each link: its point x has the acceleration a + U x, less that of gravity."""
+        s = self.structure
+        (turning, moving), (turned, moved) = map(self._of_joints, (rates, accelerations))
+        omega = from_root(s, turning)
+        below = of_parents(s, omega)
+        alpha = from_root(s, turned + rows_cross(below, turning))
+        gradients = acceleration_gradients(omega, alpha)
+        steps = moved + rows_cross(turning, moving) + 2.0 * rows_cross(below, moving)
+        # the origin of a link that turns belongs to the parent, too
+        origins = jnp.where(s.turns[:, None], self.places, 0.0)
+        difference = of_parents(s, gradients) - gradients
+        steps = steps + jnp.einsum("jab,jb->ja", difference, origins)
+        return from_root(s, steps) - self.gravity, gradients
 
     def _turned_armatures(self, rates: Rates) -> Rates:
         """The forces a Ω × V of free joints with an armature a: their momentum a V turns with the axes."""
@@ -166,18 +209,12 @@ class Links(eqx.Module):
                 found.append(jnp.zeros(last - first, rates.dtype))
         return jnp.concatenate(found)
 
-    def _of_joints(self, rates: Rates) -> Twists:
-        """For each joint the twist of its link relative to the parent's."""
-        twists, joints = self.twists.times(rates), self.structure.rate_joints
-        if len(joints) == len(self.structure.joints):
-            return twists
-        chosen = np.arange(len(self.structure.joints))[:, None] == joints[None]
-        choose = jnp.asarray(chosen, twists.omega.dtype)
-        return Twists(choose @ twists.omega, choose @ twists.linear)
-
-    def _from_root(self, twists: Twists) -> Twists:
-        summed = from_root(self.structure, jnp.concatenate(twists, axis=1))
-        return Twists(*jnp.split(summed, 2, axis=1))
+    def _of_joints(self, rates: Rates) -> tuple[Rows, Rows]:
+        """The angular velocity of each link and the velocity of its origin, relative to the parent's link."""
+        own = jnp.concatenate([rates, jnp.zeros(1, rates.dtype)])[self.structure.components]
+        turning, moving = jnp.split(own, 2, axis=1)
+        turns = self.rotations
+        return jnp.einsum("jab,jb->ja", turns, turning), jnp.einsum("jab,jb->ja", turns, moving)
 
 
 def rows_cross(a: Rows, b: Rows) -> Rows:
@@ -186,10 +223,27 @@ def rows_cross(a: Rows, b: Rows) -> Rows:
     return jnp.stack([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1], axis=1)
 
 
-def force_of_momentum(twists: Twists, momenta: Wrenches) -> Wrenches:
-    """V ×* P = (ω × moment + v × force, ω × force), row by row."""
-    moment = rows_cross(twists.omega, momenta.moment) + rows_cross(twists.linear, momenta.force)
-    return Wrenches(moment, rows_cross(twists.omega, momenta.force))
+def acceleration_gradients(omega: Rows, alpha: Rows) -> Matrices:
+    """U = α̂ + ω̂ ω̂ of rigid bodies, row by row; ω × (ω × x) + α × x = U x."""
+    (x, y, z), (ax, ay, az) = jnp.unstack(omega, axis=1), jnp.unstack(alpha, axis=1)
+    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+    return _matrices(
+        [
+            [-(yy + zz), xy - az, xz + ay],
+            [xy + az, -(xx + zz), yz - ax],
+            [xz - ay, yz + ax, -(xx + yy)],
+        ]
+    )
+
+
+def _axial(w: Matrices) -> Rows:
+    """Σ_k e_k × W e_k, row by row."""
+    parts = w[:, 2, 1] - w[:, 1, 2], w[:, 0, 2] - w[:, 2, 0], w[:, 1, 0] - w[:, 0, 1]
+    return jnp.stack(parts, axis=1)
+
+
+def _matrices(entries: list[list[Rates]]) -> Matrices:
+    return jnp.stack([jnp.stack(row, axis=1) for row in entries], axis=1)
 
 
 def from_root(structure: Structure, x: Array) -> Array:
@@ -214,7 +268,7 @@ def of_parents(structure: Structure, x: Array) -> Array:
     return jnp.concatenate([x, jnp.zeros_like(x[:1])])[structure.parents]  # WORLD is the last row
 
 
-def in_root_axes(structure: Structure, turns: Float[Array, "j 3 3"]) -> Float[Array, "j 3 3"]:
+def in_root_axes(structure: Structure, turns: Matrices) -> Matrices:
     """The orientations of the links in the axes of their root links, from those in the axes of their parents."""
     found: list[Array] = []
     for turn, parent in zip(jnp.unstack(turns), structure.parents, strict=True):

@@ -102,20 +102,30 @@ class Structure:
         return self.are("hinge", "slide")
 
     @cached_property
-    def is_scalar(self) -> np.ndarray:
-        """Whether each rate is that of a hinge or slide, `(r,)`."""
-        return self.is_scalar_joint[self.rate_joints]
-
-    @cached_property
     def follows(self) -> np.ndarray:
         """Whether each joint follows another one, `(j,)`."""
         return np.array([joint.follows is not None for joint in self.joints])
 
     @cached_property
-    def units(self) -> np.ndarray:
-        """The directions of the rates of ball and free joints in the axes of their links: e_1, e_2, e_3, `(r, 3)`."""
-        place = [k % 3 for x in self.joints for k in range(RATES[x.kind])]
-        return np.eye(3)[place]
+    def components(self) -> np.ndarray:
+        """The index in the rates of each component of the twist of a joint in the axes of its link, `(j, 6)`; the number of
+        rates for components that are 0. Hinges turn about the third axis, and slides move along it.
+        """
+        found = np.full((len(self.joints), 6), len(self.rate_joints))
+        turns = np.where(self.is_rotation, 0, 3)
+        found[self.rate_joints, turns + self.rate_axes] = np.arange(len(self.rate_joints))
+        return found
+
+    @cached_property
+    def rate_axes(self) -> np.ndarray:
+        """The axis of the link (0, 1 or 2) about or along which each rate moves it, `(r,)`."""
+        single = {"hinge": [2], "slide": [2], "ball": [0, 1, 2], "free": [0, 1, 2, 0, 1, 2]}
+        return np.array([axis for x in self.joints for axis in single[x.kind]])
+
+    @cached_property
+    def turns(self) -> np.ndarray:
+        """Whether each joint turns its link, `(j,)`."""
+        return self.are("hinge", "ball", "free")
 
     @cached_property
     def actuated_velocities(self) -> np.ndarray:
@@ -164,6 +174,12 @@ class Structure:
         for i, parent in enumerate(self.parents):
             found.append(i if parent == WORLD else found[parent])
         return np.array(found)
+
+    @cached_property
+    def levels(self) -> list[np.ndarray]:
+        """The joints at the world, those on their links, and so on, by index."""
+        depth = np.sum(self.carries, axis=1)
+        return [np.flatnonzero(depth == d) for d in range(1, max(depth) + 1)]
 
     @cached_property
     def carries(self) -> np.ndarray:

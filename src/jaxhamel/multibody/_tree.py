@@ -18,6 +18,7 @@ from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._parameters import as_parameter
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.multibody._drawing import shapes_of, state_of_tree
+from jaxhamel.multibody._grouping import grouped, only_kept
 from jaxhamel.multibody._joint_motions import (
     JointConstants,
     link_poses,
@@ -28,11 +29,9 @@ from jaxhamel.multibody._recursion import (
     Inertias,
     Links,
     Rows,
-    Twists,
     from_root,
     in_root_axes,
     of_parents,
-    rows_cross,
 )
 from jaxhamel.multibody._recursive_body import RecursiveBody
 from jaxhamel.multibody._structure import WORLD, Structure
@@ -41,10 +40,15 @@ Forces = Float[Array, " n"]
 
 
 class Constants(NamedTuple):
-    """What the equations of a tree need of its parameters alone: of its joints, and the inertias of its links."""
+    """What the equations of a tree need of its parameters alone.
+
+    - `joints`: of its joints. `inertias`: of its links. `moved`: the part of these that the joints move relative to the
+      parents (`_grouping.py`), if it is known.
+    """
 
     joints: JointConstants
     inertias: Inertias
+    moved: Inertias | None = None
 
 
 class MultibodyTree(System):
@@ -162,10 +166,11 @@ class MultibodyTree(System):
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         x = self._displacements(q)
-        links, moves = self._links(q, x)
+        known = self._constants()
+        links, moves = self._links(q, x, known, known.inertias)
         weights = links.inertias.mass[:, None] * moves[self.structure.roots]
         of_roots = jnp.dot(self.gravity, jnp.sum(weights, axis=0))
-        falling = of_roots + jnp.sum(links.gravity * links.inertias.moment)
+        falling = of_roots + jnp.sum(links.gravity * links.inertias.first)
         springs = 0.5 * jnp.sum(self.stiffness * (x - self.rest) ** 2)
         return links.kinetic_energy(self._rates(v)) + falling - springs
 
@@ -180,7 +185,9 @@ class MultibodyTree(System):
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """One body for all bodies of the tree; its mass matrix and forces come from recursions along the tree."""
         x = self._displacements(q)
-        links, _ = self._links(q, x)
+        known = self._constants()
+        inertias = known.inertias if known.moved is None else only_kept(self.structure, known.moved)
+        links, _ = self._links(q, x, known, inertias)
         force = self.force(t, q, v, None if control is None else control(t))
         springs = -self.stiffness * (x - self.rest)
         force = force + self._collected(springs[self.structure.rate_joints])
@@ -199,7 +206,9 @@ class MultibodyTree(System):
     def prepared(self) -> "MultibodyTree":
         """The same system with everything computed that depends on the parameters alone."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _PreparedTree(**given, known=self._constants())
+        known = self._constants()
+        moved = grouped(self.structure, known.joints, known.inertias)
+        return _PreparedTree(**given, known=known._replace(moved=moved))
 
     # --- further quantities -------------------------------------------------------------------
 
@@ -256,36 +265,30 @@ class MultibodyTree(System):
 
     def _constants(self) -> Constants:
         """What the equations need of the parameters alone."""
-        joints = JointConstants.of(self.joint_orientations, self.axes)
-        return Constants(joints, self._link_inertias())
+        given = self.joint_orientations, self.axes, self.joint_positions
+        joints = JointConstants.of(self.structure, *given)
+        inertias = self._link_inertias()
+        own = jnp.swapaxes(joints.axes, 1, 2)
+        return Constants(joints, inertias.moved(own, jnp.zeros_like(inertias.first)))
 
-    def _links(self, q: Configuration, x: Float[Array, " j"]) -> tuple[Links, Rows]:
+    def _links(
+        self, q: Configuration, x: Float[Array, " j"], known: Constants, inertias: Inertias
+    ) -> tuple[Links, Rows]:
         """The links in the configuration q, and each link's origin in the axes of its parent link, `(j, 3)`."""
-        s, known = self.structure, self._constants()
-        turns, moves = motions_of_joints(self, known.joints, q, x)
+        s = self.structure
+        turns, moves = motions_of_joints(s, known.joints, q, x)
         rotations = in_root_axes(s, turns)
         steps = jnp.einsum("jab,jb->ja", of_parents(s, rotations), moves)  # zero at the roots
         places = from_root(s, steps)
         gravity = jnp.einsum("jba,b->ja", turns[s.roots], self.gravity)
-        inertias = known.inertias.moved(rotations, places)
-        twists = self._twists(known.joints.axes, rotations, places)
-        return Links(s, twists, inertias, gravity, self.armatures[s.rate_joints]), moves
-
-    def _twists(self, axes: Rows, rotations: Float[Array, "j 3 3"], places: Rows) -> Twists:
-        """The twist of each joint at unit rate: (s, p × s) of rotations, (0, s) of translations."""
-        s = self.structure
-        joints, turn = s.rate_joints, s.is_rotation[:, None]
-        units = jnp.asarray(s.units, self.axes.dtype)
-        directions = jnp.where(s.is_scalar[:, None], axes[joints], units)
-        along = jnp.einsum("rab,rb->ra", rotations[joints], directions)
-        linear = jnp.where(turn, rows_cross(places[joints], along), along)
-        return Twists(jnp.where(turn, along, 0.0), linear)
+        of_links = inertias.moved(rotations, places)
+        return Links(s, rotations, places, of_links, gravity, self.armatures[s.rate_joints]), moves
 
     def _link_inertias(self) -> Inertias:
         """The inertias of the links in their own axes: the sums over their bodies."""
         turns = jax.vmap(quaternion_matrix)(unit_rows(self.body_orientations))
         coms = self.body_positions + jnp.einsum("bij,bj->bi", turns, self.coms)
-        centred = Inertias(self.masses, jnp.zeros_like(coms), self.inertias)
+        centred = Inertias.centred(self.masses, self.inertias)
         on = np.arange(len(self.structure.joints))[:, None] == np.array(self.structure.links)[None]
         on = jnp.asarray(on, self.masses.dtype)
         return Inertias(*(jnp.tensordot(on, x, axes=1) for x in centred.moved(turns, coms)))

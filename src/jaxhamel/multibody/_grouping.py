@@ -1,0 +1,65 @@
+"""Moments of the links of which each joint moves the rest relative to the link's parent.
+
+A joint that turns its link about an axis leaves masses on this axis where they are on the parent. So the equations of motion
+do not change if the part (m, m c_z, Σ_zz) of a link's moments is given to its parent; likewise Σ of a link that slides, and
+m of a link on a ball joint. What a hinge leaves to its link, m c_x, m c_y and Σ without Σ_zz, are the parameters on which the
+motion depends; with their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco). Kinetic and
+potential energy lose what joints at the world give to it, so that the Lagrangian keeps the moments of the file.
+
+Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel.multibody._joint_motions import JointConstants
+from jaxhamel.multibody._recursion import Inertias
+from jaxhamel.multibody._structure import Structure
+
+_NONE, _ALL = np.zeros((3, 3), bool), np.ones((3, 3), bool)
+_NOT_ZZ = ~np.diag([False, False, True])
+# for each kind of joint: whether the link keeps its mass, which first moments and which second moments
+_KEPT = {
+    "hinge": (False, _NOT_ZZ[2], _NOT_ZZ),
+    "slide": (True, _ALL[0], _NONE),
+    "ball": (False, _ALL[0], _ALL),
+    "free": (True, _ALL[0], _ALL),
+}
+
+
+class _Kept(NamedTuple):
+    """Which moments links keep: masses `(r,)`, first moments `(r, 3)`, second moments `(r, 3, 3)`."""
+
+    mass: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @classmethod
+    def of(cls, structure: Structure, joints: np.ndarray) -> "_Kept":
+        """What these joints leave to their links."""
+        rows = [_KEPT[structure.joints[i].kind] for i in joints]
+        return cls(*map(np.array, zip(*rows, strict=True)))
+
+
+def grouped(structure: Structure, joints: JointConstants, inertias: Inertias) -> Inertias:
+    """The moments of the links in their own axes, after each has given to its parent the part that its joint cannot move."""
+    found = inertias
+    for level in reversed(structure.levels[1:]):
+        given = _where([~x for x in _Kept.of(structure, level)], [x[level] for x in found])
+        moved = given.moved(joints.turns[level], joints.positions[level])
+        parents = structure.parents[level]
+        found = Inertias(*(x.at[parents].add(y) for x, y in zip(found, moved, strict=True)))
+    return only_kept(structure, found)
+
+
+def only_kept(structure: Structure, inertias: Inertias) -> Inertias:
+    """The moments with zeros, known to compilers, in the place of those that the parents have."""
+    return _where(_Kept.of(structure, np.arange(len(structure.joints))), inertias)
+
+
+def _where(chosen: Iterable[np.ndarray], moments: Iterable[Array]) -> Inertias:
+    return Inertias(*(jnp.where(x, y, 0.0) for x, y in zip(chosen, moments, strict=True)))
