@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import jaxhamel
 from tests.multibody import by_hand
 from tests.multibody.models import MANY_JOINTS, mjcf
 
@@ -123,6 +124,24 @@ def test_unnamed_elements_get_names():
     assert len(set(tree.body_names)) == len(set(tree.joint_names)) == 2
 
 
+def test_included_files(tmp_path):
+    """A file in a folder, which includes another one: the attributes of both are those of one file written out."""
+    (tmp_path / "parts").mkdir()
+    parts = {
+        "robot.xml": one_body(
+            "<include file='parts/ball.xml'/>", "<include file='parts/option.xml'/>"
+        ),
+        "parts/ball.xml": "<mujocoinclude><include file='parts/geom.xml'/></mujocoinclude>",
+        "parts/geom.xml": "<mujocoinclude><geom size='.1' mass='3'/></mujocoinclude>",
+        "parts/option.xml": "<mujoco><option gravity='0 0 -1'/><asset/></mujoco>",
+    }
+    for name, text in parts.items():
+        (tmp_path / name).write_text(text)
+    tree = jaxhamel.read_mjcf(tmp_path / "robot.xml")
+    assert float(tree.masses[0]) == 3.0
+    assert float(tree.gravity[2]) == -1.0
+
+
 # --- wrong files ----------------------------------------------------------------------------------
 
 BALL = '<geom size=".1"/>'
@@ -130,7 +149,13 @@ WRONG = {
     "no MJCF": ("<robot/>", "the root is <robot>; a MJCF file has <mujoco>"),
     "contact of bodies": (one_body(BALL, after="<equality><weld body1='b'/></equality>"), "<equality> is not supported"),
     "tendon": (one_body(BALL, after="<tendon><fixed/></tendon>"), "<tendon> is not supported"),
-    "include": (one_body(BALL, "<include file='x.xml'/>"), "<include> is not supported"),
+    "include": (one_body(BALL, "<include file='x.xml'/>"), 'has file="x.xml"; there is no file'),
+    "included itself": (one_body(BALL, "<include file='robot.xml'/>"), "robot.xml, which is there already"),
+    "flag": (one_body("<joint damping='.1'/>" + BALL, "<option><flag damper='disable'/></option>"), "in a file with damp"),
+    "misspelt": (one_body("<joint dampng='1'/>" + BALL), 'has dampng.*Did you mean "damping"'),
+    "misspelt default": (one_body(BALL, "<default><geom mas='1'/></default>"), "<geom> has mas, which is not supported"),
+    "rotor of an actuator": (one_body(BALL, after="<actuator><motor joint='j' armature='1'/></actuator>"), "has armature"),
+    "replicate": ("<mujoco><worldbody><replicate count='2'/></worldbody></mujoco>", "<replicate> is in .*worldbody"),
     "fluid": (one_body(BALL, "<option viscosity='1'/>"), "has viscosity; forces of a fluid"),
     "global": (one_body(BALL, "<compiler coordinate='global'/>"), 'coordinate="global"; it must be one of local'),
     "bounds": (one_body(BALL, "<compiler boundmass='1'/>"), "has boundmass, which is not supported"),

@@ -1,10 +1,10 @@
 """Moments of the links of which each joint moves the rest relative to the link's parent.
 
-A joint that turns its link about an axis leaves masses on this axis where they are on the parent. So the equations of motion
-do not change if the part (m, m c_z, Σ_zz) of a link's moments is given to its parent; likewise Σ of a link that slides, and
-m of a link on a ball joint. What a hinge leaves to its link, m c_x, m c_y and Σ without Σ_zz, are the parameters on which the
-motion depends; with their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco). Kinetic and
-potential energy lose what joints at the world give to it, so that the Lagrangian keeps the moments of the file.
+A joint that turns its link about an axis leaves masses on this axis where they are on the parent. So the equations of
+motion do not change if the part (m, m c_z, Σ_zz) of a link's moments is given to its parent; likewise Σ of a link that
+slides, and m of a link on a ball joint. What a hinge leaves to its link, m c_x, m c_y and Σ without Σ_zz, are the parameters
+on which the motion depends; with their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco).
+Kinetic and potential energy lose what joints at the world give to it, so that the Lagrangian keeps the moments of the file.
 
 Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
 """

@@ -16,6 +16,7 @@ from jaxhamel.multibody._files._descriptions import (
     JointDescription,
 )
 from jaxhamel.multibody._files._inertial import checked_inertial, symmetric
+from jaxhamel.multibody._files._mjcf_attributes import check_attributes, check_flags
 from jaxhamel.multibody._files._mjcf_controls import controls_of, limits_of
 from jaxhamel.multibody._files._mjcf_settings import MAIN, Settings
 from jaxhamel.multibody._files._mjcf_shapes import inertial_of_shapes
@@ -55,8 +56,9 @@ def read_mjcf(path: str | PathLike[str]) -> MultibodyTree:
 
     Joints of the types hinge, slide, ball and free, in MuJoCo's order, with armature, damping, frictionloss, stiffness,
     springref and ref; inertias from `<inertial>` or from geoms (sphere, capsule, cylinder, box, ellipsoid, by mass or
-    density); classes of `<default>` and `childclass`; `<option gravity>`; the actuators motor, position, velocity, and
-    general without activation. Without `<actuator>` each hinge and slide has a control, its torque [N m] or force [N].
+    density); classes of `<default>` and `childclass`; `<include>`; `<option gravity>`; the actuators motor, position,
+    velocity, and general without activation. Without `<actuator>` each hinge and slide has a control, its torque [N m] or
+    force [N].
 
     Coordinates are MuJoCo's, but a free body's pose is (quaternion, position), and its velocity the twist (Ω, V) in the
     body's axes, V = Rᵀ ṗ, where MuJoCo has (ṗ, Ω).
@@ -70,12 +72,15 @@ def read_mjcf(path: str | PathLike[str]) -> MultibodyTree:
     **Returns:** a `MultibodyTree`; `initial_state()` gives MuJoCo's `qpos0`, at rest.
 
     **Raises:** `ValueError` with file, element and name: for a file that is no MJCF, for elements that would change the
-    motion and are not supported (equality constraints, tendons, meshes that give mass, fluids, plug-ins, …), wrong numbers.
+    motion and are not supported (equality constraints, tendons, meshes that give mass, fluids, plug-ins, …), for attributes
+    of bodies, joints, geoms and actuators that are not known, wrong numbers.
 
     Source: the reference of MJCF, https://mujoco.readthedocs.io/en/stable/XMLreference.html.
     """
-    file = root_of(path, "mujoco", "MJCF")
+    file = root_of(path, "mujoco", "MJCF", include="include")
     _check_sections(file)
+    check_attributes(file)
+    check_flags(file)
     reader = _Reader(file, Settings.of(file))
     bodies = [
         body
@@ -109,9 +114,7 @@ class _Reader:
         self, element: XmlElement, parent: str | None, inherited: str
     ) -> Iterator[BodyDescription]:
         """A body and those inside it."""
-        for child in element:
-            if child.tag not in IN_BODY:
-                raise child.error(f"is in {element.place}, where it is not supported.")
+        _check_children(element)
         if element.text("mocap", "false") == "true" or element.number("gravcomp", 0.0):
             raise element.error("has mocap or gravcomp, which are not supported.")
         inherited = element.text("childclass", inherited)
@@ -191,6 +194,15 @@ class _Reader:
         )
 
 
+def _check_children(element: XmlElement) -> None:
+    """Checks that a body has no elements inside it that are not supported."""
+    for child in element:
+        if child.tag not in IN_BODY:
+            raise child.error(
+                f"is in {element.place}, where it is not supported; MuJoCo's mj_saveLastXML writes files without it."
+            )
+
+
 def _given_names(file: XmlElement, tags: tuple[str, ...]) -> set[str]:
     """The names that the file gives to elements with these tags, each of which may be there only once."""
     found: set[str] = set()
@@ -234,10 +246,8 @@ def _check_sections(file: XmlElement) -> None:
                 "is not supported: only rigid bodies, joints and actuators at joints are. Remove it, or describe the system "
                 "by a Lagrangian of your own."
             )
-        if section.tag == "include":
-            raise section.error(
-                "is not supported; write the file out, for example by MuJoCo's mj_saveLastXML."
-            )
+        if section.tag == "worldbody":
+            _check_children(section)
     for option in file.all("option"):
         for name in FLUID:
             if np.any(option.numbers(name, None, (0.0,))):

@@ -113,8 +113,13 @@ class XmlElement:
         return number
 
 
-def root_of(path: str | PathLike[str], tag: str, kind: str) -> XmlElement:
+def root_of(
+    path: str | PathLike[str], tag: str, kind: str, include: str | None = None
+) -> XmlElement:
     """The root of an XML file, which must have this tag.
+
+    `include`: the tag of elements that stand for the children of the root of another file, whose path the attribute `file`
+    has, relative to the folder of the first file; None: there are no such elements.
 
     **Raises:** `TypeError` for an argument that is no path, `FileNotFoundError`, `RobotFileError` for a file that is no XML
     or has another root.
@@ -124,13 +129,41 @@ def root_of(path: str | PathLike[str], tag: str, kind: str) -> XmlElement:
     file = Path(fspath(path))
     if not file.is_file():
         raise FileNotFoundError(f"`path`: there is no file {file}; give the path of a {kind} file.")
-    try:
-        root = ElementTree.parse(file).getroot()
-    except ElementTree.ParseError as error:
-        raise RobotFileError(f"{file.name}: the file is no XML: {error}.") from None
+    root = _parsed(file)
     if root.tag != tag:
         raise RobotFileError(f"{file.name}: the root is <{root.tag}>; a {kind} file has <{tag}>.")
+    if include is not None:
+        _include(root, include, file, {file.resolve()})
     return XmlElement(root, file.name)
+
+
+def _parsed(file: Path) -> ElementTree.Element:
+    try:
+        return ElementTree.parse(file).getroot()
+    except ElementTree.ParseError as error:
+        raise RobotFileError(f"{file.name}: the file is no XML: {error}.") from None
+
+
+def _include(element: ElementTree.Element, tag: str, first: Path, known: set[Path]) -> None:
+    """Replaces each element inside `element` that includes a file; `known`: the files that are there already."""
+    for place, child in reversed([*enumerate(element)]):
+        if child.tag == tag:
+            root = _included(XmlElement(child, first.name), first, known)
+            _include(root, tag, first, known)
+            element[place : place + 1] = [*root]
+        else:
+            _include(child, tag, first, known)
+
+
+def _included(element: XmlElement, first: Path, known: set[Path]) -> ElementTree.Element:
+    """The root of the file that an element includes."""
+    file = (first.parent / element.text("file")).resolve()
+    if not file.is_file():
+        raise element.error(f'has file="{element.text("file")}"; there is no file {file}.')
+    if file in known:
+        raise element.error(f"has the file {file.name}, which is there already; include it once.")
+    known.add(file)
+    return _parsed(file)
 
 
 def ignored(element: XmlElement, known: tuple[str, ...]) -> Iterator[str]:
