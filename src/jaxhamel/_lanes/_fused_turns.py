@@ -27,7 +27,7 @@ from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._written_turn import WrittenTurn, written_turn
 from jaxhamel._lanes._xla_cpu._fusion import fused, fusions_work
-from jaxhamel._lanes._xla_cpu._parts import compute
+from jaxhamel._lanes._xla_cpu._straight_line import computed
 
 # Limits of a turn's scalar operations. Longer turns save a tenth of their time or less, and take longer to compile
 # (docs/performance.md#fused-turns).
@@ -170,10 +170,10 @@ def _in_one_fusion(program: Any, values: list) -> list:
             jnp.reshape(x, ()) for x in entries
         ]  # XLA would otherwise change the shape of the fusion (`_one_loop`)
         found = dict(zip(given, scalars, strict=True))
-        compute(graph, inside, found)
+        out = computed(graph, inside, results, found)
         floats = [lax.convert_element_type(x, float) for x in scalars]
         return [
-            *(found[i] for i in results),
+            *out,
             sum(floats[1:], floats[0]),
         ]  # the last depends on every input
 

@@ -200,12 +200,12 @@ def broadcast(node, operands: list[Any]) -> list[Any]:
 
     Most primitives broadcast scalars themselves; for the others this is done here, if the node varies from lane to lane.
     """
-    return in_one_shape(node, operands) if node.batched else operands
+    return in_one_shape(node.primitive, operands) if node.batched else operands
 
 
-def in_one_shape(node, operands: list[Any]) -> list[Any]:
-    """The operands of a node, scalars and arrays of one shape; scalars are broadcast if its primitive does not do so."""
-    if not SCALARS[node.primitive.name].spread:
+def in_one_shape(primitive, operands: list[Any]) -> list[Any]:
+    """The operands of a primitive, scalars and arrays of one shape; scalars are broadcast if it does not do so itself."""
+    if not SCALARS[primitive.name].spread:
         return operands
     shape = next((np.shape(x) for x in operands if np.ndim(x)), ())
     return [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands] if shape else operands

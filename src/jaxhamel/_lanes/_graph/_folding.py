@@ -55,7 +55,8 @@ def _negative(graph, node: int, dtype) -> int:
 
 
 def multiply(graph, operands, dtype, params):
-    for x, y in (operands, operands[::-1]):
+    has_number = not graph.numbers.keys().isdisjoint(operands)
+    for x, y in (operands, operands[::-1]) if has_number else ():
         if _equals(graph, x, 0) or _equals(graph, y, 1):
             return x
         if _equals(graph, x, -1):
@@ -65,15 +66,16 @@ def multiply(graph, operands, dtype, params):
         if positive is not None:  # −x·y = −(x·y): the graph may have the product already
             product = graph.apply(lax.mul_p, (positive, y), dtype, params)
             return _negative(graph, product, dtype)
-    return _of_constants(graph, operands, dtype, params)
+    return _of_constants(graph, operands, dtype, params) if has_number else None
 
 
 def _of_constants(graph, operands, dtype, params):
     """a (b x) = (a b) x for constants a and b whose product neither overflows nor underflows."""
     for first, y in (operands, operands[::-1]):
-        a, product = graph.value(first), graph.nodes[y]
-        if a is None or product.primitive is not lax.mul_p:
+        product = graph.nodes[y]
+        if product.primitive is not lax.mul_p or graph.numbers.keys().isdisjoint(product.operands):
             continue
+        a = graph.value(first)
         for second, x in (product.operands, product.operands[::-1]):
             b = graph.value(second)
             if b is not None and _is_normal(a, b, dtype):
@@ -95,8 +97,9 @@ def _normal(dtype) -> tuple[float, float]:
 
 
 def add(graph, operands, dtype, params):
+    has_number = not graph.numbers.keys().isdisjoint(operands)
     for x, y in (operands, operands[::-1]):
-        if _equals(graph, x, 0):
+        if has_number and _equals(graph, x, 0):
             return y
         positive = graph.negated(x)
         if positive is not None:
@@ -109,10 +112,11 @@ def add(graph, operands, dtype, params):
 
 def subtract(graph, operands, dtype, params):
     x, y = operands
-    if _equals(graph, y, 0):
-        return x
-    if _equals(graph, x, 0):
-        return _negative(graph, y, dtype)
+    if not graph.numbers.keys().isdisjoint(operands):
+        if _equals(graph, y, 0):
+            return x
+        if _equals(graph, x, 0):
+            return _negative(graph, y, dtype)
     positive = graph.negated(y)
     return None if positive is None else graph.apply(lax.add_p, (x, positive), dtype)
 

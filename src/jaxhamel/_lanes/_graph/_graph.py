@@ -89,8 +89,7 @@ class Graph:
     def negated(self, node: int) -> int | None:
         """x if the node is −x, else None."""
         found = self.nodes[node]
-        is_negative = found.primitive is not None and found.primitive.name == "neg"
-        return found.operands[0] if is_negative else None
+        return found.operands[0] if found.primitive is lax.neg_p else None
 
     def apply(self, primitive, operands: Iterable[int], dtype, params: dict | None = None) -> int:
         """Returns the node of an elementwise operation: a constant, a simpler node, an existing node, or a new one."""
@@ -120,14 +119,17 @@ class Graph:
 
     def interned(self, primitive, operands, dtype, params: dict | None = None) -> int:
         """The node of an operation that is not simplified: one that exists already, or a new one."""
-        if SCALARS[primitive.name].commutes:
-            operands = tuple(sorted(operands))
+        if SCALARS[primitive.name].commutes and operands[0] > operands[1]:
+            operands = operands[::-1]
         given = tuple(sorted(params.items())) if params else ()
         key = (primitive.name, given, operands, dtype)
-        if key not in self._known:
+        found = self._known.get(key)
+        if found is None:
             batched = any(self.nodes[i].batched for i in operands)
-            self._known[key] = self._append(Node(primitive, given, operands, dtype, batched))
-        return self._known[key]
+            found = self._known[key] = self._append(
+                Node(primitive, given, operands, dtype, batched)
+            )
+        return found
 
     def _append(self, node: Node) -> int:
         self.nodes.append(node)

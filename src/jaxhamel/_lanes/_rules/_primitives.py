@@ -98,6 +98,7 @@ WITHOUT_RULE: dict[str, Primitive] = {
     "jaxhamel_fusion": _of(),
     "jaxhamel_linear_map": _of(programs=_of_linear_map),
     "jaxhamel_own_derivative": _of(of_one=_of_lanes, programs=_of_own_derivative),
+    "jaxhamel_scalars": _of(),
     "maybe_set": _of(cpu_kernel=_sets_one_place),
     "reduce_window": _of(cpu_kernel=is_short_sum),
     "vprim": _of(cpu_kernel=_is_taken_under_vmap),

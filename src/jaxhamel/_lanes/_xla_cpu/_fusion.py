@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import jaxlib.version
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
@@ -21,6 +20,12 @@ from jax.interpreters import ad, mlir
 from jaxlib.mlir import ir
 
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
+from jaxhamel._lanes._xla_cpu._straight_line import (
+    called_program,
+    inlined,
+    ir_type,
+    scalars_of,
+)
 
 # The jaxlib and the processors on which fusions and kernels of loops were tested.
 TESTED_JAXLIB, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
@@ -56,8 +61,8 @@ def flat_program(function: Callable, values: Sequence[Any]) -> ClosedJaxpr | Non
     traced = jax.make_jaxpr(function)(*values)
     if not is_taken(traced):
         return None
-    if traced.consts or any(map(_called, traced.jaxpr.eqns)):
-        traced = jax.make_jaxpr(lambda *x: _inlined(traced.jaxpr, traced.consts, x))(*values)
+    if traced.consts or any(map(called_program, traced.jaxpr.eqns)):
+        traced = jax.make_jaxpr(lambda *x: inlined(traced.jaxpr, traced.consts, x))(*values)
     return None if traced.consts else traced
 
 
@@ -75,31 +80,8 @@ def is_taken(program: ClosedJaxpr) -> bool:
 
 def _operations(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
-        inner = _called(equation)
+        inner = called_program(equation) or scalars_of(equation)
         yield from [equation] if inner is None else _operations(inner.jaxpr)
-
-
-def _called(equation: Any) -> ClosedJaxpr | None:
-    """The program of the jitted function that an equation calls; None for any other equation."""
-    return equation.params["jaxpr"] if equation.primitive.name in ("jit", "pjit") else None
-
-
-def _inlined(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
-    """Runs a program with the operations of jitted functions in place of calls to them: a fusion may not contain calls."""
-    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
-
-    def read(v):
-        return v.val if isinstance(v, Literal) else known[v]
-
-    for e in jaxpr.eqns:
-        operands, inner = [read(v) for v in e.invars], _called(e)
-        if inner is None:
-            out = e.primitive.bind(*operands, **e.params)
-            out = out if e.primitive.multiple_results else [out]
-        else:
-            out = _inlined(inner.jaxpr, inner.consts, operands)
-        known.update(zip(e.outvars, out, strict=True))
-    return [read(v) for v in jaxpr.outvars]
 
 
 def _plain(*values, program):
@@ -124,7 +106,7 @@ def _batch(values, axes, *, program):
 
 def lower_fusion(context, *values, program):
     """The lowering rule of the primitive: an `mhlo.fusion` that contains the lowered program."""
-    types = [_type(aval) for aval in context.avals_out]
+    types = [ir_type(aval) for aval in context.avals_out]
     kind = ir.Attribute.parse("#mhlo<fusion_kind kLoop>")
     fusion = ir.Operation.create(
         "mhlo.fusion",
@@ -138,10 +120,6 @@ def lower_fusion(context, *values, program):
         inside = mlir.lower_fun(jaxpr_as_fun(program))(context, *block.arguments)
         ir.Operation.create("mhlo.return", operands=list(inside))
     return fusion.results
-
-
-def _type(aval: Any) -> ir.Type:
-    return ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(jnp.dtype(aval.dtype)))
 
 
 _fusion_p = own_primitive("fusion", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)

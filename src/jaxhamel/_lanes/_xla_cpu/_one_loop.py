@@ -33,6 +33,7 @@ from jaxhamel._lanes._xla_cpu._loop_fusion import (
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import compute, compute_in_parts
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
+from jaxhamel._lanes._xla_cpu._straight_line import computed
 
 
 def run_in_one_loop(
@@ -64,8 +65,7 @@ def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[
 
     def of_one(*given):
         found = dict(zip(parts.given, given, strict=True))
-        compute(graph, parts.inside, found)
-        return [found[i] for i in parts.results]
+        return computed(graph, parts.inside, parts.results, found)
 
     def loops(*given):
         found = _in_loops(graph, parts, dict(zip(parts.given, given, strict=True)), size)
@@ -96,8 +96,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
 
     def of_one(*given):
         found = dict(zip(parts.given, given, strict=True))
-        compute(graph, parts.inside, found)
-        return [found[i] for i in parts.results]
+        return computed(graph, parts.inside, parts.results, found)
 
     # XLA may change the shape of an elementwise operation; the changes of shape inside the fusion keep it from that.
     def of_all(*given):

@@ -101,7 +101,9 @@ def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
         elif name_of(node) == "atan2" and has_arctangent(node.dtype):
             values[i] = arctangent(*operands)
         elif node.primitive is not None:
-            values[i] = node.primitive.bind(*in_one_shape(node, operands), **dict(node.params))
+            values[i] = node.primitive.bind(
+                *in_one_shape(node.primitive, operands), **dict(node.params)
+            )
 
 
 def _node_value(graph, node: int, values):
