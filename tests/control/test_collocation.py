@@ -139,24 +139,6 @@ def test_disk_behind_an_obstacle():
     assert np.max(position - 0.1 - 0.2 * np.asarray(result.ts)) < 1e-7
 
 
-def test_least_time():
-    """With |f| ≤ 1, ẍ = f takes at least 2 s from rest to rest over unit distance."""
-    constraints = (
-        control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)),
-        control.FreeEndTime(0.1, 10.0),
-        control.PathLimit(force, -1.0, 1.0),
-    )
-    ts = jnp.array([0.0, 3.0])
-    problem = control.ControlProblem(
-        Cart(jnp.array(1.0)), jnp.zeros(1), jnp.zeros(1), ts, lambda t: jnp.zeros(1), (EndTime(),), constraints,
-    )  # fmt: skip
-    result = control.solve(problem, control.Collocation(intervals=10, degree=3))
-    assert result.converged
-    assert certificate_of(result).holds
-    np.testing.assert_allclose(result.ts[-1], 2.0, atol=1e-7)
-    np.testing.assert_allclose(result.cost, 2.0, atol=1e-7)
-
-
 def slide(t, y, angle):
     """State (x, y, speed) of a bead on a wire with the given downward slope angle; g = 9.80665."""
     direction = jnp.stack([jnp.cos(angle[0]), -jnp.sin(angle[0])])

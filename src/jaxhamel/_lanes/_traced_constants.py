@@ -13,10 +13,10 @@ def traced_constants_first(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]
         return closed, []
     jaxpr = closed.jaxpr
     pairs = list(zip(jaxpr.constvars, closed.consts, is_traced, strict=True))
-    moved = [v for v, _, traced in pairs if traced]
+    traced_inputs = [v for v, _, traced in pairs if traced]
     jaxpr = jaxpr.replace(
         constvars=[v for v, _, traced in pairs if not traced],
-        invars=[*moved, *jaxpr.invars],
+        invars=[*traced_inputs, *jaxpr.invars],
         debug_info=jaxpr.debug_info._replace(arg_names=None),
     )
     known = [value for _, value, traced in pairs if not traced]

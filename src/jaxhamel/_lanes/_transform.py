@@ -305,19 +305,19 @@ def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
 
-def _of_more_lanes(closed, batched, size, quiet, times: int, moved, *values):
+def _of_more_lanes(closed, batched, size, quiet, times: int, mapped, *values):
     """The batching rule: `vmap` of a batch becomes one larger batch."""
-    many = [_all_lanes(*each, size, times) for each in zip(batched, moved, values, strict=True)]
-    varies = [a or b for a, b in zip(batched, moved, strict=True)]
+    many = [_all_lanes(*each, size, times) for each in zip(batched, mapped, values, strict=True)]
+    varies = [a or b for a, b in zip(batched, mapped, strict=True)]
     out = _evaluate(closed, varies, times * size, quiet, *many)
     return tuple(x.reshape(times, size, *x.shape[1:]) for x in out), (True,) * len(out)
 
 
-def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
-    if not (varies or moved):
+def _all_lanes(varies: bool, mapped: bool, value, size: int, times: int):
+    if not (varies or mapped):
         return value
-    rest = value.shape[varies + moved :]
-    lanes = (times if moved else 1, size if varies else 1)
+    rest = value.shape[varies + mapped :]
+    lanes = (times if mapped else 1, size if varies else 1)
     full = jnp.broadcast_to(value.reshape(*lanes, *rest), (times, size, *rest))
     return full.reshape(times * size, *rest)
 

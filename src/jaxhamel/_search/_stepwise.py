@@ -193,5 +193,5 @@ def updated(
     """
     with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
         update, state = optimiser.update(gradient, state, p, **known)
-    moved: Any = optax.apply_updates(p, update)
-    return moved, strong(state)
+    following: Any = optax.apply_updates(p, update)
+    return following, strong(state)

@@ -45,8 +45,8 @@ def _is_explicit(solver: Any, members: Members) -> bool:
     if not isinstance(solver, LieGroup | CommutatorFree2 | CommutatorFree4):
         return False
     space = members.space
-    same = jax.tree.structure(solver.space) == jax.tree.structure(space)
-    return solver.space is None or (same and not jax.tree.leaves(space))
+    same_structure = jax.tree.structure(solver.space) == jax.tree.structure(space)
+    return solver.space is None or (same_structure and not jax.tree.leaves(space))
 
 
 def is_of_one_kind(members: Members) -> bool:

@@ -74,8 +74,8 @@ class MatrixGroup(AbstractSpace):
         return self.vee(_logm(q))
 
     def Ad(self, q: Element) -> Float[Array, "n n"]:
-        moved = q @ self.generators.astype(q.dtype) @ _lapack.inverse(q)
-        return jnp.einsum("aij,bij->ab", self.dual.astype(q.dtype), moved)
+        conjugated = q @ self.generators.astype(q.dtype) @ _lapack.inverse(q)
+        return jnp.einsum("aij,bij->ab", self.dual.astype(q.dtype), conjugated)
 
     def ad(self, delta: Velocity) -> Float[Array, "n n"]:
         return jnp.einsum("cab,a->cb", self.constants.astype(delta.dtype), delta)

@@ -57,8 +57,8 @@ class SE3(AbstractSpace):
     def Ad(self, q: Float[Array, " 7"]) -> Float[Array, "6 6"]:
         """[[R, 0], [p̂ R, R]]."""
         R = quat.quaternion_matrix(q[:4])
-        moved = jnp.stack([quat.cross(q[4:], R[:, i]) for i in range(3)], axis=1)
-        return _dual_block(R, moved)
+        lever = jnp.stack([quat.cross(q[4:], R[:, i]) for i in range(3)], axis=1)
+        return _dual_block(R, lever)
 
     def ad(self, delta: Velocity) -> Float[Array, "6 6"]:
         """[[ω̂, 0], [v̂, ω̂]]."""

@@ -101,8 +101,8 @@ def link_poses(tree: Any, q: Configuration, x: Float[Array, " j"]) -> list[Float
 
 
 def _pose_of_joint(kind: str, axis: Float[Array, " 3"], x: Float[Array, ""]) -> Array:
-    moved = jnp.concatenate([jnp.zeros_like(axis), x * axis])
-    return SPACE.exp(moved if kind == "slide" else jnp.roll(moved, 3))
+    translation = jnp.concatenate([jnp.zeros_like(axis), x * axis])
+    return SPACE.exp(translation if kind == "slide" else jnp.roll(translation, 3))
 
 
 def _full(pose: Array) -> Float[Array, " 7"]:

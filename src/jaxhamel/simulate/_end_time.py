@@ -37,9 +37,9 @@ def _with_jitted(loop: Any) -> Callable:
     if not hasattr(module, NAME) or NAME not in loop.__code__.co_names:
         return loop
     known = loop.__globals__ | {"eqxi": _Jitted(module)}
-    same = FunctionType(loop.__code__, known, loop.__name__, loop.__defaults__, loop.__closure__)
-    same.__kwdefaults__ = loop.__kwdefaults__
-    return same
+    copy = FunctionType(loop.__code__, known, loop.__name__, loop.__defaults__, loop.__closure__)
+    copy.__kwdefaults__ = loop.__kwdefaults__
+    return copy
 
 
 class _Jitted:

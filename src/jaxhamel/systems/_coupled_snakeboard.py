@@ -179,8 +179,8 @@ class CoupledSnakeboard(System):
         _checks.check_zero("u0[2]", u0[2], "Only steady trucks glide; use `jaxhamel.simulate`.")
         pose, shape = q0
         space = SE2()
-        moved = space.retract(pose, t * self._direction(shape[1]) * u0[0])
-        return (moved, shape + t * u0[1:]), u0
+        later = space.retract(pose, t * self._direction(shape[1]) * u0[0])
+        return (later, shape + t * u0[1:]), u0
 
     @own_equations
     def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:

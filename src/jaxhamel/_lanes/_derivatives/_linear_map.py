@@ -144,17 +144,17 @@ def _transpose(y_bar, *arguments, forward, transpose, n, out):
 
 def _batch(arguments, axes, *, forward, transpose, n, out):
     size = batch_size(arguments, axes)
-    moved = [
+    leading = [
         a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)
     ]
     p_axes = [None if i is None else 0 for i in axes[:n]]
     # all of x gets a batch axis, so that the transpose, whose x̄ is batched throughout, has the same shapes
     x = [
         jnp.broadcast_to(a, (size, *a.shape)) if i is None else a
-        for a, i in zip(moved[n:], axes[n:], strict=True)
+        for a, i in zip(leading[n:], axes[n:], strict=True)
     ]
     outs = [jax.ShapeDtypeStruct((size, *shape), dtype) for shape, dtype in out]
-    y = linear_map(_vmapped(forward, p_axes), _vmapped(transpose, p_axes), moved[:n], x, outs)
+    y = linear_map(_vmapped(forward, p_axes), _vmapped(transpose, p_axes), leading[:n], x, outs)
     return y, [0] * len(y)
 
 

@@ -192,8 +192,8 @@ class _InnerGraph:
                 place[i] = shorter.constant(self.graph.value(i))
         pairs = [(place[i], place[bar]) for i, bar in zip(ends, known, strict=True)]
         found = transposed(shorter, [place[i] for i in starts], pairs)
-        moved = iter(self._outer_copies(shorter, place, found))
-        return [_each(x, lambda _: next(moved)) for x in along]
+        copies = iter(self._outer_copies(shorter, place, found))
+        return [_each(x, lambda _: next(copies)) for x in along]
 
     def _outer_copies(self, inner: Graph, place: dict[int, int], ends: list[int]) -> list[int]:
         """Copies the nodes `ends` and their dependencies into the outer graph; returns the copies of `ends`."""

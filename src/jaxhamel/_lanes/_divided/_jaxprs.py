@@ -71,12 +71,12 @@ def variables(atoms: Iterable[Any]) -> set[Any]:
 
 def ancestors(equations, wanted: set[int]) -> set[int]:
     """The indices of the `wanted` equations and of all equations on which they depend."""
-    moved, needed = set(wanted), set()
+    found, needed = set(wanted), set()
     for i in range(len(equations) - 1, -1, -1):
-        if i in moved or not needed.isdisjoint(equations[i].outvars):
-            moved.add(i)
+        if i in found or not needed.isdisjoint(equations[i].outvars):
+            found.add(i)
             needed |= variables(equations[i].invars)
-    return moved
+    return found
 
 
 def read_by(equations, places: Iterable[int]) -> set[Any]:

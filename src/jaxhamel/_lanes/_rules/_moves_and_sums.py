@@ -58,8 +58,8 @@ def _move(function: Callable, **more) -> Primitive:
 
     def rule(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
         del graph
-        moved = function(*operands, **equation.params)
-        return list(moved) if isinstance(moved, list | tuple) else [moved]
+        results = function(*operands, **equation.params)
+        return list(results) if isinstance(results, list | tuple) else [results]
 
     return Primitive(Kind.MOVE, rule, **{"cpu_kernel": True, **more})
 

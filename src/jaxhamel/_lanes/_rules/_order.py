@@ -63,16 +63,16 @@ def _out_of_order(graph: Graph, pairs, dtypes) -> Nodes:
     found = np.full(pairs[0][0].shape, graph.constant(False))
     equal = np.full_like(found, graph.constant(True))
     for (x, y), dtype in zip(pairs, dtypes, strict=False):
-        before, same = each(graph, lax.lt_p, bool, y, x), each(graph, lax.eq_p, bool, x, y)
+        before, tied = each(graph, lax.lt_p, bool, y, x), each(graph, lax.eq_p, bool, x, y)
         if np.issubdtype(dtype, np.inexact):
             x_nan, y_nan = _is_nan(graph, x), _is_nan(graph, y)
             number = each(graph, lax.eq_p, bool, y, y)
             before = each(
                 graph, lax.or_p, bool, before, each(graph, lax.and_p, bool, x_nan, number)
             )
-            same = each(graph, lax.or_p, bool, same, each(graph, lax.and_p, bool, x_nan, y_nan))
+            tied = each(graph, lax.or_p, bool, tied, each(graph, lax.and_p, bool, x_nan, y_nan))
         found = each(graph, lax.or_p, bool, found, each(graph, lax.and_p, bool, equal, before))
-        equal = each(graph, lax.and_p, bool, equal, same)
+        equal = each(graph, lax.and_p, bool, equal, tied)
     return found
 
 

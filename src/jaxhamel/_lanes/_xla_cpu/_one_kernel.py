@@ -42,7 +42,7 @@ def as_one_kernel(
     """
 
     def run(*values):
-        held = [i for i, x in enumerate(values) if np.size(x)]
+        non_empty = [i for i, x in enumerate(values) if np.size(x)]
         like = [jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)) for x in values]
         out = jax.eval_shape(function, *values) if shapes is None else shapes
         if not is_kernel(out):
@@ -55,7 +55,7 @@ def as_one_kernel(
             filled = [next(some) if x.size else jnp.zeros(x.shape, x.dtype) for x in like]
             return _joined_results(function(*filled), groups, kept)
 
-        kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in held])
+        kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in non_empty])
         first, *rest = called(*kept)
         return _divided((set_xla_metadata(first, **_MARKS), *rest), groups, out)
 

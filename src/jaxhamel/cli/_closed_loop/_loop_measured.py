@@ -62,8 +62,8 @@ class LoopMeasures(NamedTuple):
 
     def followed(self, tolerance: float) -> np.ndarray:
         """For each robot, whether its RMS tracking error is within the tolerance and it stays in contact with the ground."""
-        held = self.rms <= tolerance
-        return held if self.normal is None else held & (self.normal > 0)
+        near = self.rms <= tolerance
+        return near if self.normal is None else near & (self.normal > 0)
 
 
 class HeldCoordinates(NamedTuple):
@@ -87,8 +87,8 @@ class HeldMotions(NamedTuple):
 
 def motions_in(found: Trajectory) -> HeldMotions:
     """The sampled states and commands in the trajectory of a closed loop of many robots."""
-    _, held = found.given()
-    return HeldMotions(found.ts[0], found.q, found.u, held.commands)
+    _, sampled = found.given()
+    return HeldMotions(found.ts[0], found.q, found.u, sampled.commands)
 
 
 def measured(

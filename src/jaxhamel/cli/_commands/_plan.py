@@ -76,12 +76,12 @@ def run_plan(
     if scenario["feedback"] is not None:
         write_summary(out / "summary.json", outcome.summary(["summary.json"]))
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
-    outcome, held, robot = closed_about(
+    outcome, loop_charts, robot = closed_about(
         outcome, result, seed, terminal, _feasible(result), training
     )
     if outcome.status == "interrupted":  # after Ctrl-C there are two seconds to write
         write_summary(out / "summary.json", outcome.summary(["summary.json"]))
-    charts = [*held, *plan_charts(result)]
+    charts = [*loop_charts, *plan_charts(result)]
     with named(None):
         run = shown_motion(result)
     outcome = write_all(out, outcome, run, charts, robot)

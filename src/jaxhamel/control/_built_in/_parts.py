@@ -111,12 +111,12 @@ def least_effort_driven(
 ) -> ControlProblem:
     """The problem `least_effort` of a kinematic system, whose guess is the motion under a given `control`, s ↦ c."""
     shares, none = shares_of_guess(), jnp.zeros(0)
-    q, u, c = _moved(system, q0, duration, control, shares)
+    q, u, c = _guessed_motion(system, q0, duration, control, shares)
     return from_guess(system, (q0, none), duration, constraints, q, u, c)
 
 
 @compiled_with(QUICK)
-def _moved(
+def _guessed_motion(
     system: Kinematic,
     q0: Configuration,
     duration: Array,

@@ -42,8 +42,8 @@ def tightening_excess(
 def _rows_of_products(multiplier, outer, inner) -> Float[np.ndarray, " r"]:
     """Σ z (inner − outer) for each row; bounds that are infinite do not count."""
     z, outer, inner = (np.asarray(x, float) for x in (multiplier, outer, inner))
-    moved = np.subtract(inner, outer, out=np.zeros_like(inner), where=np.isfinite(inner))
-    return np.sum(z * moved, axis=(0, 1))
+    distance = np.subtract(inner, outer, out=np.zeros_like(inner), where=np.isfinite(inner))
+    return np.sum(z * distance, axis=(0, 1))
 
 
 def switching_excess(

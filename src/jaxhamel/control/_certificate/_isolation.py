@@ -44,12 +44,12 @@ class FlatDirection(NamedTuple):
 class End(NamedTuple):
     """The end of a search from a displaced point.
 
-    `change`: of the cost, relative to its size, infinite if the search fails; `moved`: distance from the point, relative to
+    `change`: of the cost, relative to its size, infinite if the search fails; `distance`: from the point, relative to
     the step; `done`: converged.
     """
 
     change: float
-    moved: float
+    distance: float
     done: bool
 
 
@@ -74,7 +74,7 @@ def kind_along(
     ends = _ends(transcription, state, flat, far, tolerance, lower)
     if any(end.change < -lower for end in ends):
         return "not a minimum"
-    back = [end.done and end.moved < RETURNED for end in ends]
+    back = [end.done and end.distance < RETURNED for end in ends]
     return "strict minimum" if flat.alone and all(back) else kind
 
 
@@ -107,7 +107,7 @@ def _again(
     tolerance: Scalar,
     lower: float,
 ) -> End:
-    """Repeats the search from the point moved by `step`, until it ends or is feasible at a cost that is less by `lower`."""
+    """Repeats the search from the point displaced by `step`, until it ends or is feasible at a cost less by `lower`."""
     c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
     floor, one = jnp.asarray(FLOOR, state.mu.dtype), jnp.asarray(1)
     end = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
@@ -122,8 +122,8 @@ def _again(
     else:
         change = np.inf
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
-    moved = _largest_change(sizes, way) / _largest_change(sizes, step)
-    return End(change, moved, bool(end.done))
+    distance = _largest_change(sizes, way) / _largest_change(sizes, step)
+    return End(change, distance, bool(end.done))
 
 
 def _largest_change(sizes: TypicalSizes | None, change: tuple[Any, ...]) -> float:
@@ -146,5 +146,5 @@ def _kind_of_point(ends: list[End], lower: float, equal: float) -> str:
     """
     if any(end.change < -lower for end in ends):
         return "not a minimum"
-    same = [end.done and abs(end.change) < equal and end.moved > 0.3 for end in ends]
-    return "minimum, not isolated" if all(same) else "undecided"
+    level = [end.done and abs(end.change) < equal and end.distance > 0.3 for end in ends]
+    return "minimum, not isolated" if all(level) else "undecided"

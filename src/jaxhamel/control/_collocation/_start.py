@@ -109,10 +109,10 @@ def guessed(problem: ControlProblem) -> Any:
     """
     targets = _targets_of(problem)
     start = (problem.q0, problem.u0)
-    same = jax.tree.map(
+    is_initial = jax.tree.map(
         lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
     )
-    if not targets or not all(jax.tree.leaves(same)):
+    if not targets or not all(jax.tree.leaves(is_initial)):
         return jax.tree.map(_with_first_row, problem.guess, start)
 
     end = _target_state(problem, targets[0])

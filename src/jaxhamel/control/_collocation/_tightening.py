@@ -26,7 +26,7 @@ class Overshoot(NamedTuple):
     """The excess over the lower and the upper bounds, `(2, N, r)`, and the distances by which these were moved inwards."""
 
     excess: Float[np.ndarray, "2 N r"]
-    moved: Float[np.ndarray, "2 N r"]
+    tightening: Float[np.ndarray, "2 N r"]
 
 
 def tightened(
@@ -49,7 +49,7 @@ def tightened(
         return None
     over = excesses(original, state.w)
     over = [largest_nearby(x) for x in over] if neighbours else over
-    now = Overshoot(np.stack([np.asarray(x) for x in over]), _moved_so_far(original, current))
+    now = Overshoot(np.stack([np.asarray(x) for x in over]), _tightening_so_far(original, current))
     further = MORE * now.excess * (1.0 if before is None else _ratio(before, now))
     tighter = _moved_inwards(original, current, [x[:, None] for x in further])
     bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in tighter)
@@ -60,20 +60,22 @@ def _ratio(before: Overshoot, now: Overshoot) -> Float[np.ndarray, "2 N r"]:
     """The move of each bound over the fall of the excess that it made, between 1 and `MOST`; 1 where the excess has not
     fallen.
     """
-    moves, fell = now.moved - before.moved, before.excess - now.excess
+    moves, fell = now.tightening - before.tightening, before.excess - now.excess
     ratio = np.divide(moves, fell, out=np.ones_like(moves), where=fell > 0)
     return np.clip(ratio, 1.0, MOST)
 
 
-def _moved_so_far(original: Transcription, current: Transcription) -> Float[np.ndarray, "2 N r"]:
+def _tightening_so_far(
+    original: Transcription, current: Transcription
+) -> Float[np.ndarray, "2 N r"]:
     """The distances by which the lower and the upper bounds of `current` lie inside of the original ones."""
     pairs = (original.lower, current.lower), (current.upper, original.upper)
-    moved = []
+    tightening = []
     for below, above in pairs:
         low, high = np.asarray(below, float), np.asarray(above, float)
         gap = np.subtract(high, low, out=np.zeros_like(low), where=np.isfinite(low))
-        moved.append(np.max(gap, axis=1))
-    return np.stack(moved)
+        tightening.append(np.max(gap, axis=1))
+    return np.stack(tightening)
 
 
 def largest_excess(transcription: Transcription, state: SearchState) -> float:

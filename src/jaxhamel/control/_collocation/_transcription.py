@@ -162,8 +162,8 @@ class Transcription(eqx.Module):
         """(start, length) of an interval, as shares of the duration."""
         if interval.by_nodes is None:
             return interval.start, interval.length
-        moved = interval.by_nodes @ self._of_moving(p)
-        return interval.start + moved[0], interval.length + moved[1]
+        displacement = interval.by_nodes @ self._of_moving(p)
+        return interval.start + displacement[0], interval.length + displacement[1]
 
     def split(self, y: Float[Array, " y"]) -> tuple[Array, Array, Array]:
         """Splits the unknowns of a stage into (X, c, p)."""

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel.control._certificate._isolation import FLOOR, STEP
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
@@ -52,9 +53,10 @@ def without_kinks(by: Any, there: Any) -> Any:
     """The derivatives `by`, with NaN where they differ from the derivatives `there` at another minimum."""
     largest = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in jax.tree.leaves(by))
 
-    def nan_if_different(x, y):
-        size = jnp.abs(x) + 1e-3 * largest
+    def nan_if_different(x: Array, y: Array) -> Array:  # by NumPy, which compiles nothing
+        value, other = np.asarray(x), np.asarray(y)
         least = DIFFERENT * float(jnp.finfo(x.dtype).eps) ** 0.5
-        return jnp.where(jnp.abs(x - y) > least * size, jnp.nan, x)
+        differs = np.abs(value - other) > least * (np.abs(value) + 1e-3 * largest)
+        return jnp.asarray(np.where(differs, np.nan, value), x.dtype)
 
     return jax.tree.map(nan_if_different, by, there)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._points import PiecewisePolynomial
@@ -103,6 +104,7 @@ def _constant(tree: Any) -> Any:
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
+@compiled_with(QUICK)
 def barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
     """The barrier parameter μ of an iterate: the mean of multiplier · distance over all bounds; 0 without bounds."""
     gaps = (

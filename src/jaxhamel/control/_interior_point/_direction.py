@@ -188,10 +188,10 @@ def _equation_residuals(condensed: Condensed, shapes: Shapes, slope, curvature, 
     g = g + jnp.einsum("ilo,il->io", condensed.G, m) + jnp.einsum("ibo,b->io", condensed.D, y)
     g = g + jnp.einsum("ido,id->io", condensed.A, costates[1:])
     g = g.at[:, :d].add(-costates[:-1])
-    moved = jnp.einsum("ido,io->id", condensed.A, o) + condensed.b
-    following = jnp.concatenate([o[1:, :d], moved[-1:]])
+    end = jnp.einsum("ido,io->id", condensed.A, o) + condensed.b
+    following = jnp.concatenate([o[1:, :d], end[-1:]])
     e = jnp.einsum("ibo,io->b", condensed.D, o) + condensed.e
-    return g, moved - following, e
+    return g, end - following, e
 
 
 def _recover(

@@ -98,9 +98,9 @@ def _eliminated(k: Int[Array, ""], carry):
     replaced = lax.dynamic_index_in_dim(A, k, 0, keepdims=False)
     here = jnp.arange(A.shape[1])[:, None] == k
     scaled = jnp.where(here, 1.0, chosen) / _taken(column, row[None], 0)
-    moved = places == row[None]
-    factor = jnp.where(moved, lax.dynamic_index_in_dim(column, k, 0), column)
-    kept = jnp.where(moved[:, None], replaced[None], A)
+    is_pivot = places == row[None]
+    factor = jnp.where(is_pivot, lax.dynamic_index_in_dim(column, k, 0), column)
+    kept = jnp.where(is_pivot[:, None], replaced[None], A)
     kept = jnp.where(here[None], 0.0, kept) - factor[:, None] * scaled[None]
     return jnp.where((places == k)[:, None], scaled[None], kept), rows.at[k].set(row)
 

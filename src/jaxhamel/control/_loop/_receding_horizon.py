@@ -159,7 +159,7 @@ class RecedingHorizon(eqx.Module):
         """(command, memory) of the sample at t, from the state (q, u) at t."""
         t = jnp.asarray(t, self.period.dtype)
         begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
-        old = self._moved(memory, begins)
+        old = self._shifted(memory, begins)
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
         begin = warm_start(transcription, old._replace(w=begun_at(old.w, *at)))
         many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
@@ -183,7 +183,7 @@ class RecedingHorizon(eqx.Module):
     def held(self, memory: HorizonMemory, t: Time) -> tuple[Float[Array, " p"], HorizonMemory]:
         """(command, memory) at t from the last plan alone, for a sample whose plan is not ready."""
         begins = jnp.asarray(t, self.period.dtype) + self.delay * self.period
-        search = self._moved(memory, begins)
+        search = self._shifted(memory, begins)
         command = self._mean(begins, search.w)
         waiting = (*memory.waiting, command)[1:] if self.delay else ()
         return command, memory._replace(
@@ -204,7 +204,7 @@ class RecedingHorizon(eqx.Module):
     def _times(self, t: Scalar) -> Float[Array, " N+1"]:
         return t + self.transcription.shares * self.transcription.duration
 
-    def _moved(self, memory: HorizonMemory, t: Scalar) -> SearchState:
+    def _shifted(self, memory: HorizonMemory, t: Scalar) -> SearchState:
         """The last plan and its multipliers, shifted in time so that the plan begins at t."""
         length = self.transcription.duration * self.transcription.shares[1]
         w, duals = plan_later(

@@ -218,11 +218,11 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     some = slice(None, None, max(1, len(A) // TIMES_OF_RATES))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
-    held, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
+    regular, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
     later = min(ending, 1.0 / (ENDING * np.min(h)))
-    last = _number_of_substeps(max(held, ending) * np.max(h))
+    last = _number_of_substeps(max(regular, ending) * np.max(h))
     return StepParts(
-        last, min(last, _number_of_substeps(FINER_PARTS * max(held, later) * np.max(h)))
+        last, min(last, _number_of_substeps(FINER_PARTS * max(regular, later) * np.max(h)))
     )
 
 

@@ -58,13 +58,13 @@ def _derivatives(
     steps = least * np.concatenate([np.where(extents > 0, extents, 1.0), controls])
     columns = []
     for k, step in enumerate(steps):
-        moved = _values(transcription, _moved(w, k, step))
-        columns.append([_slopes(a, b, step) for a, b in zip(base, moved, strict=True)])
+        displaced = _values(transcription, _displaced(w, k, step))
+        columns.append([_slopes(a, b, step) for a, b in zip(base, displaced, strict=True)])
     return tuple(np.stack(x, axis=1) for x in zip(*columns, strict=True))  # type: ignore[return-value]
 
 
-def _moved(w: CollocationPoint, k: int, step: float) -> CollocationPoint:
-    """The iterate with coordinate `k` of all states and controls moved; by NumPy, which compiles nothing."""
+def _displaced(w: CollocationPoint, k: int, step: float) -> CollocationPoint:
+    """The iterate with coordinate `k` of all states and controls displaced; by NumPy, which compiles nothing."""
     d = w.X.shape[-1]
     x, X, c = (np.array(a) for a in (w.x, w.X, w.c))
     for array, column in ((x, k), (X, k)) if k < d else ((c, k - d),):

@@ -60,17 +60,17 @@ def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[b
     """The indices of those inputs of the rate that depend on the differentiated values and affect the rate."""
     y, mine = motion.y, motion.mine
 
-    def one(x):
+    def of_lanes(x):
         return jax.ShapeDtypeStruct((), x.dtype)
 
-    def same(x):
+    def of_array(x):
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
     def rate(t, y, mine, scalars):
         return motion.rate(t, y, mine, rebuilt(scalars))
 
-    of_lane = jax.tree.map(one, (y[0], y, mine))
-    leaves, structure = jax.tree.flatten((*of_lane, jax.tree.map(same, scalars)))
+    of_lane = jax.tree.map(of_lanes, (y[0], y, mine))
+    leaves, structure = jax.tree.flatten((*of_lane, jax.tree.map(of_array, scalars)))
     needed = depends_on(lambda *leaves: rate(*jax.tree.unflatten(structure, leaves)), *leaves)[1:]
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]

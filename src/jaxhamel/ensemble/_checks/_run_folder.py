@@ -93,9 +93,9 @@ def other_numbers(folder, versions, name, by) -> ValueError:
     )
 
 
-def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
+def begun_elsewhere(folder, versions, same_program: bool, many: int, by: float) -> str:
     """The text of the warning for a run that was begun with other versions and is continued."""
-    if same:
+    if same_program:
         finding = "The program is the same"
     else:
         finding = (

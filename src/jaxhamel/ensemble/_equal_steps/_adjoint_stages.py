@@ -32,8 +32,8 @@ def stages_back(steps: Steps, parameters: Parameters) -> Callable:
         mine, shared = at[2:]
         full = scattered(kept[0], needed.kept, w[0], len(w))
 
-        def of_start(moved, p):
-            z = entries_at(with_entries(full, needed.changing, moved), needed.kept)
+        def of_start(changing, p):
+            z = entries_at(with_entries(full, needed.changing, changing), needed.kept)
             return begin(begins, z, parameters.inserted(p, mine, shared)[1], w)
 
         p = parameters.of(mine, shared)

@@ -48,13 +48,13 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
     `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the forward pass stores the path,
     otherwise the path is recomputed. Forward mode and further derivatives in both modes are left to JAX.
     """
-    advance = partial(advanced, steps.step, count)
+    integrate = partial(advanced, steps.step, count)
 
     def differentiable(*arguments):
         leaves, structure = jax.tree.flatten(arguments)
 
         def flat(*leaves):
-            return list(advance(*jax.tree.unflatten(structure, leaves[: structure.num_leaves])))
+            return list(integrate(*jax.tree.unflatten(structure, leaves[: structure.num_leaves])))
 
         def rule(leaves, tangents):
             out, kept = first_run(*jax.tree.unflatten(structure, leaves))

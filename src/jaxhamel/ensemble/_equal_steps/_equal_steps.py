@@ -65,8 +65,8 @@ def in_lanes(
             path = with_adjoint(step, count, True)(y, *at, motion.mine, motion.shared)
             y = tuple(x[-1] for x in path)
         else:
-            advance = _advancing(step, motion, plan, count, checkpoint)
-            y, path = jax.lax.scan(partial(_interval, advance), y, at)
+            several = _advancing(step, motion, plan, count, checkpoint)
+            y, path = jax.lax.scan(partial(_interval, several), y, at)
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
 
@@ -116,8 +116,8 @@ def _advancing(
     Without them, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
     """
     several = partial(_several_steps, step, checkpoint)
-    advance = in_pieces(several, count, sum(plan.counts)) if checkpoint else several(count)
-    return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
+    several_steps = in_pieces(several, count, sum(plan.counts)) if checkpoint else several(count)
+    return lambda y, start, h: several_steps(y, start, h, motion.mine, motion.shared)
 
 
 def _several_steps(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
@@ -125,14 +125,16 @@ def _several_steps(step: Steps | Callable, checkpoint: bool, count: int) -> Call
     mine = isinstance(step, Steps)
     run = with_adjoint(step, count, not checkpoint) if mine else partial(advanced, step, count)
 
-    def advance(y, start, h, *more):
+    def several_steps(y, start, h, *more):
         return tuple(x[0] for x in run(y, start[None], h[None], *more))
 
-    return jax.checkpoint(advance) if checkpoint and not mine else advance
+    return jax.checkpoint(several_steps) if checkpoint and not mine else several_steps
 
 
-def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
-    end = advance(y, *at)
+def _interval(
+    several_steps: Callable, y: Columns, at: tuple[Array, Array]
+) -> tuple[Columns, Columns]:
+    end = several_steps(y, *at)
     return end, end
 
 
@@ -156,14 +158,14 @@ def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> C
         return advancing(count)
     piece, last = advancing(length), advancing(rest) if rest else None
 
-    def advance(y, start, h, *more):
+    def several_steps(y, start, h, *more):
         starts = start + h * (length * jnp.arange(count // length)).astype(h.dtype)
         y, _ = jax.lax.scan(lambda y, t: (tuple(piece(y, t, h, *more)), None), tuple(y), starts)
         if last is None:
             return y
         return last(y, start + h * h.dtype.type(count - rest), h, *more)
 
-    return advance
+    return several_steps
 
 
 def lengths(count: int, total: int) -> tuple[int, int]:

@@ -49,8 +49,8 @@ def integrated(
     shared, own = Packed.vectors([*rate.shared, *unit.shared]), Packed.rows(mine)
     own_arrays = [_padded(x, how.block) for x in own.arrays]
     state = _padded(jnp.stack(y), how.block)
-    advance, tableau = stepper(method, rate.routine.operations, how.longest)
-    body = partial(_body, rate, unit, shared.places, own.places, advance)
+    stepped, tableau = stepper(method, rate.routine.operations, how.longest)
+    body = partial(_body, rate, unit, shared.places, own.places, stepped)
     out = (len(times.start) + 1, *state.shape)
     for_all = [*times, jnp.asarray(tableau, state.dtype), *shared.arrays]
     inputs = [*for_all, *own_arrays, state]
@@ -89,7 +89,7 @@ def _block_spec(shape, block: int) -> pl.BlockSpec:
     return pl.BlockSpec((*shape[:-1], block), lambda i: (*(0 for _ in shape[:-1]), i))
 
 
-def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance: Callable, *refs):
+def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, stepped: Callable, *refs):
     """The body of the kernel for one block of lanes; `refs`: its inputs in memory, then its output."""
     start, step, count, tableau, *refs, y_ref, out_ref = refs
     memory = Memory(refs, shared_places, own_places)
@@ -106,7 +106,7 @@ def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance
             return t + n.astype(h.dtype) * h
 
         def one(n, y):
-            return normalise(advance(slope, tableau, at(n), h, y))
+            return normalise(stepped(slope, tableau, at(n), h, y))
 
         y = lax.fori_loop(np.int32(0), count[j], one, y)
         _write_block(out_ref, j + np.int32(1), y)

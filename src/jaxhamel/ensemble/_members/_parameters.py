@@ -96,8 +96,10 @@ class Joined(NamedTuple):
         places = [
             (0, rank[i]) if i in rank else (1 + alone.index(i), None) for i in parameters.shared
         ]
-        moved = parameters._replace(shared=[0, *(1 + others.index(i) for i in alone)], summed=True)
-        return cls([array, *(leaves[i] for i in others)], moved, apart, places)
+        renumbered = parameters._replace(
+            shared=[0, *(1 + others.index(i) for i in alone)], summed=True
+        )
+        return cls([array, *(leaves[i] for i in others)], renumbered, apart, places)
 
     def cotangents(self, found: Sequence[Array]) -> list[Array]:
         """The cotangents of the differentiated inputs before, from those of `parameters.shared`."""

@@ -220,14 +220,14 @@ def check_origin(
     there = store.begun
     if there is None:
         return
-    same, versions = there.digest == here.digest, there.versions_not_of(here)
-    if not same and not versions:
+    same_program, versions = there.digest == here.digest, there.versions_not_of(here)
+    if not same_program and not versions:
         raise another_program(store.folder, there.first_difference(here))
     if not versions:
         return
-    rows, by = (0, 0.0) if same else _compare_first_block(store, again, versions)
-    if store.missing and (same or rows):
-        said = begun_elsewhere(store.folder, versions, same, rows, by)
+    rows, by = (0, 0.0) if same_program else _compare_first_block(store, again, versions)
+    if store.missing and (same_program or rows):
+        said = begun_elsewhere(store.folder, versions, same_program, rows, by)
         warnings.warn(said, UserWarning, stacklevel=5)
 
 

@@ -27,8 +27,8 @@ class Placed(NamedTuple):
 
     def then(self, position: np.ndarray, orientation: np.ndarray = UNTURNED) -> "Placed":
         """The pose on the same link of something with a pose in these axes."""
-        moved = self.position + matrix(self.orientation) @ position
-        return Placed(self.link, moved, product(self.orientation, orientation))
+        place = self.position + matrix(self.orientation) @ position
+        return Placed(self.link, place, product(self.orientation, orientation))
 
 
 def assemble(

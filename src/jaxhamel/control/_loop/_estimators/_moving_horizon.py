@@ -30,8 +30,8 @@ class MovingWindow(eqx.Module):
     - `latest`: the belief at the last sample, also as `q`, `u`, `covariance`; `first`, `second`: the beliefs at the first
       and the second sample of the window, each before its observation.
     - `states`: the estimated states at all samples; `ts`, `seen`, `felt`: times, observations, and the commands that acted
-      during the observations; `held`, `periods`: the command after each sample, and its duration. All have a leading axis
-      of length N.
+      during the observations; `commands`, `periods`: the command after each sample, and its duration. All have a leading
+      axis of length N.
     - `count`: the number of samples so far, at most N; `violation`: the largest excess of the states over their limits, in
       the unit of the limit.
     """
@@ -43,7 +43,7 @@ class MovingWindow(eqx.Module):
     ts: Float[Array, " N"]
     seen: Any
     felt: Float[Array, "N p"]
-    held: Float[Array, "N p"]
+    commands: Float[Array, "N p"]
     periods: Float[Array, " N"]
     count: Int[Array, ""]
     violation: Scalar
@@ -119,9 +119,9 @@ class MovingHorizonEstimator(eqx.Module):
         command = jnp.zeros(self._width, zero.dtype)
         seen = observation(filter.sensors, filter.system, state, zero, Constant(command))
         rows = zero, seen, command, command, zero
-        states, ts, seen, felt, held, periods = jax.tree.map(many, (state, *rows))
+        states, ts, seen, felt, commands, periods = jax.tree.map(many, (state, *rows))
         beliefs = belief, belief, belief
-        rows = ts, seen, felt, held, periods
+        rows = ts, seen, felt, commands, periods
         return MovingWindow(*beliefs, states, *rows, jnp.asarray(1), zero)
 
     def update(
@@ -147,18 +147,18 @@ class MovingHorizonEstimator(eqx.Module):
         """The window one period later, under `control`; a full window drops its first sample."""
         latest = self.filter.predict(window.latest, t, period, control)
         here = jnp.arange(self.window) == window.count - 1
-        held = _with_row(window.held, self._value(control, t), here)
+        commands = _with_row(window.commands, self._value(control, t), here)
         periods = _with_row(window.periods, period, here)
         full = window.count == self.window
         second = latest if self.window == 1 else window.second
         first = jax.tree.map(lambda a, b: jnp.where(full, a, b), second, window.first)
-        rows = window.states, window.ts, window.seen, window.felt, held, periods
+        rows = window.states, window.ts, window.seen, window.felt, commands, periods
         rows = jax.tree.map(lambda x: jnp.where(full, jnp.roll(x, -1, axis=0), x), rows)
-        states, ts, seen, felt, held, periods = rows
+        states, ts, seen, felt, commands, periods = rows
         count = jnp.minimum(window.count + 1, self.window)
         here = jnp.arange(self.window) == count - 1
         states = jax.tree.map(lambda a, b: _with_row(a, b, here), states, (latest.q, latest.u))
-        rows = states, ts, seen, felt, held, periods
+        rows = states, ts, seen, felt, commands, periods
         return MovingWindow(latest, first, second, *rows, count, window.violation)
 
     @property
@@ -216,8 +216,8 @@ class MovingHorizonEstimator(eqx.Module):
         none = jnp.zeros(tangent_size(system), window.ts.dtype)
         W = as_matrix(filter.process_noise, len(none)).astype(none.dtype)
 
-        def one(state, later, t, seen, felt, held, period):
-            end, F = filter.transition(state, t, period, Constant(held))
+        def one(state, later, t, seen, felt, command, period):
+            end, F = filter.transition(state, t, period, Constant(command))
 
             def gap(w):
                 return local(system, later, retract(system, end, w))
@@ -232,7 +232,7 @@ class MovingHorizonEstimator(eqx.Module):
             return G @ F, f, period * G @ W @ G.T, -H, r
 
         later = jax.tree.map(lambda x: jnp.roll(x, -1, axis=0), window.states)
-        rows = window.ts, window.seen, window.felt, window.held, window.periods
+        rows = window.ts, window.seen, window.felt, window.commands, window.periods
         *moves, H, r = jax.vmap(one)(window.states, later, *rows)
         live = jnp.arange(self.window) < window.count
         goes_on = jnp.append(live[1:], False)
