@@ -151,4 +151,4 @@ def test_units_of_columns():
 def test_names_of_controls(system, names, units):
     problem = SimpleNamespace(system=system, ts=[0.0])
     result: Any = SimpleNamespace(problem=problem, control=lambda t: np.zeros(len(names)))
-    assert _plan_shown._names_and_units(result) == (names, units)
+    assert _plan_shown.names_and_units_of_controls(result) == (names, units)

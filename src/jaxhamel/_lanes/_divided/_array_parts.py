@@ -89,7 +89,9 @@ class Scalars(NamedTuple):
 
 
 def _length(equation: Any) -> int:
-    """The operations of an equation on arrays: two for each term of a product, otherwise one for each entry."""
+    """The number of scalar operations in an equation on arrays, estimated as two for each term of a matrix product and
+    otherwise as one for each entry.
+    """
     entries = max(math.prod(v.aval.shape) for v in (*equation.invars, *equation.outvars))
     if equation.primitive.name != "dot_general":
         return entries

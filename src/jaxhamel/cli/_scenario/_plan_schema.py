@@ -161,7 +161,7 @@ _WITHOUT_EFFECT = {
 
 
 def plan_of(data: Mapping[str, Any]) -> str | None:
-    """The name `task.path` of the scenario's task if collocation solves it; None for other tasks."""
+    """The problem that `task.path` names if collocation solves it; None for other tasks."""
     task = data.get("task")
     path = task.get("path") if isinstance(task, Mapping) else None
     return path if isinstance(path, str) and path in PLANS else None

@@ -42,28 +42,28 @@ class Numbering(NamedTuple):
 
     @property
     def stage(self) -> Int[np.ndarray, "N s y"]:
-        """The places of y = (X, c, p) of all collocation points."""
+        """The places in z of the unknowns y = (X, c, p) of each collocation point."""
         p = np.broadcast_to(self.p, (*self.X.shape[:2], len(self.p)))
         return np.concatenate([self.X, self.c, p], axis=2)
 
     @property
     def all_X(self) -> Int[np.ndarray, "N s+1 d"]:
-        """The places of X_0 … X_s of all intervals."""
+        """The places in z of the states X_0 … X_s of each interval."""
         return np.concatenate([self.x[:-1, None], self.X], axis=1)
 
     @property
     def first(self) -> Int[np.ndarray, " y"]:
-        """The places of the unknowns y of the conditions at the first time."""
+        """The places in z of the unknowns y = (c, p) on which the conditions at the first time depend."""
         return np.concatenate([self.c[0].ravel(), self.p])
 
     @property
     def last(self) -> Int[np.ndarray, " y"]:
-        """The places of the unknowns y of the conditions at the last time."""
+        """The places in z of the unknowns y = (x, c, p) on which the conditions at the last time depend."""
         return np.concatenate([self.x[-1], self.c[-1].ravel(), self.p])
 
 
 def _entry_numbers(arrays: tuple[Any, ...]) -> list[Any]:
-    """Numbers the entries of all arrays one after the other, from 0 on; in arrays of the same shapes."""
+    """Numbers the entries of all arrays one after the other, from 0 on; returns arrays of numbers with the same shapes."""
     ends = np.cumsum([0, *(np.size(x) for x in arrays)])
     return [
         np.arange(a, a + np.size(x)).reshape(np.shape(x))
@@ -72,7 +72,7 @@ def _entry_numbers(arrays: tuple[Any, ...]) -> list[Any]:
 
 
 class Entries(NamedTuple):
-    """The entries of a matrix that are kept from a list of all, with the rows and columns of the kept ones."""
+    """A sparse matrix: the indices of its entries in the list of all computed entries, and their rows and columns."""
 
     kept: Int[np.ndarray, " k"]
     rows: Int[np.ndarray, " k"]

@@ -49,9 +49,9 @@ def stages_back(steps: Steps, parameters: Parameters) -> Callable:
 
 
 def _loop_back(steps: Steps, parameters: Parameters, at, points, w: Columns, p_bar):
-    """The sums Σ_i Ȳ_i, a row for each number that f reads, and p̄, by a loop over the stages from the last to the first.
+    """Loops over the stages from the last to the first; returns Σ_i Ȳ_i, with a row for each number that f reads, and p̄.
 
-    **Arguments:** `points`: of the numbers that f reads, an array over stages and lanes each.
+    **Arguments:** `points`: for each number that f reads, its values at all stages in all lanes, `(s, B)`.
     """
     t, h, mine, shared = at
     moving, size = steps.needed.rate, len(w)
@@ -78,7 +78,10 @@ def _loop_back(steps: Steps, parameters: Parameters, at, points, w: Columns, p_b
 
 
 def _points(steps: Steps, at, y: Columns, heads: tuple[Columns, ...]) -> Columns:
-    """The stages: of the numbers that f reads, an array over stages and lanes each; computed again unless all are stored."""
+    """For each number that f reads, its values at all s stages in all B lanes, `(s, B)`.
+
+    They are taken from the stored `heads` of the stages if all are stored, and are computed again otherwise.
+    """
     moving, method = steps.needed.rate, steps.method
     if len(heads) == len(method.b) - 1:
         return tuple(map(jnp.stack, zip(entries_at(y, moving), *heads, strict=True)))

@@ -105,10 +105,10 @@ def _values_along(control: Any, ts: Array) -> Array:
 
 def control_names(result: Result) -> list[str]:
     """The names of the controls, as the system declares them; control_1 … control_m if it does not name as many."""
-    return _names_and_units(result)[0]
+    return names_and_units_of_controls(result)[0]
 
 
-def _names_and_units(result: Result) -> tuple[list[str], list[str]]:
+def names_and_units_of_controls(result: Result) -> tuple[list[str], list[str]]:
     """The name and the unit of each control; without names that the system declares, no units."""
     m = int(np.shape(result.control(result.problem.ts[0]))[0])
     parts = state_of(result.problem.system).control
@@ -129,7 +129,7 @@ def plan_charts(result: Result) -> list[Chart]:
 
 def _control(result: Result) -> Chart:
     ts = np.asarray(result.trajectory.ts)
-    names, units = _names_and_units(result)
+    names, units = names_and_units_of_controls(result)
     names = [symbol(name) for name in names]
     label = with_unit(common(names) or "control", ", ".join(dict.fromkeys(units)))
     values = controls_along(result, ts)
