@@ -10,8 +10,8 @@ import pytest
 
 from jaxhamel.control._certificate._isolation import End, _kind_of_point
 from jaxhamel.control._certificate._second_order import _null_space
-from jaxhamel.control._derivatives_of_optima import _contradictions
-from jaxhamel.control._derivatives_of_optima._families import without_kinks
+from jaxhamel.control._derivatives_of_optima import _missing_derivatives
+from jaxhamel.control._derivatives_of_optima._missing_derivatives import without_kinks
 from jaxhamel.control._result import _tracking_numbers
 
 
@@ -52,10 +52,10 @@ def test_costs_are_equal_within_what_the_tolerance_leaves_open(known, kind):
 def test_rounding_errors_are_no_open_multipliers(monkeypatch):
     """If the multipliers of the conditions vary only by rounding errors, the derivatives are returned unchanged."""
     closed = SimpleNamespace(conditions=np.full((2, 2), 1e-16))
-    monkeypatch.setattr(_contradictions, "open_multipliers", lambda *_: closed)
+    monkeypatch.setattr(_missing_derivatives, "open_multipliers", lambda *_: closed)
     by: Any = object()
     nothing: Any = None
-    found = _contradictions.without_contradictions(by, nothing, nothing, nothing, closed)  # pyright: ignore[reportArgumentType]
+    found = _missing_derivatives.without_contradictions(by, nothing, nothing, nothing, closed)  # pyright: ignore[reportArgumentType]
     assert found is by
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from jaxhamel.geometry import SO3
 from jaxhamel.simulate import AutoAdjoint, LieGroup, simulate
-from jaxhamel.simulate._tape._saving_loop import saving_loop
-from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
+from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, saving_loop
 from jaxhamel.simulate._tape._taped_loop import ROWS, sizes, taped_loop
 from tests.simulate.small_systems import Pendulum
 

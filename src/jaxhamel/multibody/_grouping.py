@@ -1,12 +1,10 @@
-"""Moments of the links of which each joint moves the rest relative to the link's parent.
+"""Gives to the parent link those moments of a link (mass, m c and Σ) that its joint cannot move.
 
-A joint that turns its link about an axis leaves masses on this axis where they are on the parent. So the equations of
-motion do not change if the part (m, m c_z, Σ_zz) of a link's moments is given to its parent; likewise Σ of a link that
-slides, and m of a link on a ball joint. What a hinge leaves to its link, m c_x, m c_y and Σ without Σ_zz, are the parameters
-on which the motion depends; with their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco).
-Kinetic and potential energy lose what joints at the world give to it, so that the Lagrangian keeps the moments of the file.
-
-Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
+A mass on the axis of a hinge stays where it is on the parent while the hinge turns. So the equations of motion do not change
+if the part (m, m c_z, Σ_zz) of a link's moments is counted with its parent; likewise Σ of a link that slides, and m of a
+link on a ball joint. The link of a hinge keeps m c_x, m c_y and Σ without Σ_zz, the parameters on which the motion depends.
+With their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco). The kinetic and the potential
+energy lose the moments that joints at the world give to it, so that the Lagrangian takes the moments of the file.
 """
 
 from collections.abc import Iterable
@@ -40,7 +38,7 @@ class _Kept(NamedTuple):
 
     @classmethod
     def of(cls, structure: Structure, joints: np.ndarray) -> "_Kept":
-        """What these joints leave to their links."""
+        """The moments that the links of these joints keep."""
         rows = [_KEPT[structure.joints[i].kind] for i in joints]
         return cls(*map(np.array, zip(*rows, strict=True)))
 

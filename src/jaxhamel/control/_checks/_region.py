@@ -1,4 +1,4 @@
-"""Checks of the arguments of `region`: the grid on which it tries a controller, and its criterion for success."""
+"""Checks of `region` and of `tail_mean`, which examine many motions of a closed loop."""
 
 from typing import Any
 
@@ -8,11 +8,15 @@ import numpy as np
 
 from jaxhamel._checks._arguments import check_called_with
 from jaxhamel._checks._values import (
+    check_arrays,
     check_finite,
     check_one_array,
     check_positive,
     check_real,
+    check_shape,
+    concrete,
     described,
+    inline,
     type_of,
 )
 from jaxhamel.mechanics._checks._system import check_state
@@ -85,3 +89,20 @@ def check_goal(system: Any, goal: Any, tolerance: Any) -> None:
 def check_held_function(held: Any) -> None:
     if held is not None:
         check_called_with("held", held, 3, "of (ts, q, u)")
+
+
+def check_tail(values, share) -> None:
+    """Checks that there are values, real numbers, and that the share is above 0 and at most 1."""
+    check_arrays(values=values)
+    check_real("values", values)
+    if np.ndim(values) == 0 or np.shape(values)[0] == 0:
+        raise ValueError(
+            f"`values` has shape {np.shape(values)}; it must be (N, ...), one row for each member of the ensemble."
+        )
+    check_shape("share", share, (), "It is the share of the largest values, say 0.05.")
+    check_real("share", share)
+    number = concrete(share)
+    if number is not None and not 0 < number <= 1:
+        raise ValueError(
+            f"`share` is {inline(number)}; it must be above 0 and at most 1, say 0.05 for the largest 5 %."
+        )

@@ -10,9 +10,12 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
-from jaxhamel.control._derivatives_of_optima._contradictions import without_contradictions
-from jaxhamel.control._derivatives_of_optima._families import another_minimum, without_kinks
 from jaxhamel.control._derivatives_of_optima._lagrangian import lagrangian
+from jaxhamel.control._derivatives_of_optima._missing_derivatives import (
+    another_minimum,
+    without_contradictions,
+    without_kinks,
+)
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._problem._problem import ControlProblem
 

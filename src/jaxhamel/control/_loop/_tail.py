@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from jaxhamel.control._checks._tail import check_tail
+from jaxhamel.control._checks._region import check_tail
 
 
 def tail_mean(values: ArrayLike, share: ArrayLike) -> Float[Array, "..."]:

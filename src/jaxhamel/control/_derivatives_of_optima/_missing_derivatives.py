@@ -1,7 +1,16 @@
-"""Finds the numbers of a problem that cannot be changed alone, because conditions at the ends depend on one another.
+"""Finds the numbers by which the optimal cost has no derivative.
 
-If νᵀ ∂F/∂w = 0 for multipliers ν ≠ 0 of the constraints F(w, p) = 0, a change of p with νᵀ ∂F/∂p ≠ 0 leaves no solution: to
-first order F cannot be made zero by any w (Fredholm's alternative). The optimal cost has no derivative by such a number.
+**Families of minima.** All minima w of a family have the same cost, and J*(p) follows the minimum whose cost falls most
+with p (Danskin 1967):
+
+    dJ*/dp⁺ = min_w ∂L/∂p ,    dJ*/dp⁻ = max_w ∂L/∂p .
+
+So J* has a derivative by a number p only if ∂L/∂p is the same at all minima. Example: if a ball can make its loop in any
+direction, J* has no derivative by the direction of the ball's displacement.
+
+**Conditions at the ends that depend on one another.** If νᵀ ∂F/∂w = 0 for multipliers ν ≠ 0 of the constraints F(w, p) = 0,
+a change of p with νᵀ ∂F/∂p ≠ 0 leaves no solution: to first order F cannot be made zero by any w (Fredholm's
+alternative). The number p cannot be changed alone, and J* has no derivative by it.
 """
 
 from typing import Any
@@ -10,17 +19,60 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._certificate._isolation import FLOOR, STEP
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._derivatives_of_optima._lagrangian import constraints_times
+from jaxhamel.control._derivatives_of_optima._neighbour import barrier_parameter
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, parts_of, values_of
 from jaxhamel.control._interior_point._direction import direction
+from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
+from jaxhamel.control._interior_point._state import first_state
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._scaling._sizes import size_of
 
+TOLERANCE = 1e-9  # tolerance of the search for another minimum
+# Two values of ∂L/∂p are different if their relative difference is above this times √ε: 1e-5, in single precision 0.2.
+DIFFERENT = 700.0
 SMALL = 1e-6  # a νᵀ ∂F/∂p below this share of the largest one counts as zero
 LEAST = 1e-3  # a ν below this, for a unit change of a multiplier, is rounding: its condition is independent of the others
 UNIT, PENALTY = 1.0, 100.0  # curvature in place of that of the cost, and weight of the conditions
+
+
+def another_minimum(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> tuple[CollocationPoint, Duals] | None:
+    """Another minimum of the family and its multipliers, found by a search from perturbed controls; None if it fails."""
+    noise = np.random.default_rng(0).normal(size=w.c.shape)
+    own, dtype = np.asarray(size_of(transcription.sizes, "c")), w.c.dtype
+    size = STEP * (float(np.max(np.abs(np.asarray(w.c) / own))) + 1e-3) * own
+
+    def number(x):
+        return jnp.asarray(x, dtype)
+
+    perturbed = w._replace(c=w.c + jnp.asarray(size * noise, dtype))
+    begin = first_state(transcription, perturbed, barrier_parameter(transcription, w, duals))
+    begin = begin._replace(duals=duals, floor=number(FLOOR), estimates=jnp.asarray(False))
+    least = 10 * float(jnp.finfo(dtype).eps) ** 0.5
+    end, *_ = more_iterations(
+        transcription, begin, number(max(TOLERANCE, least)), jnp.asarray(LOGGED)
+    )
+    return (end.w, end.duals) if bool(end.done) else None
+
+
+def without_kinks(by: Any, there: Any) -> Any:
+    """The derivatives `by`, with NaN where they differ from the derivatives `there` at another minimum."""
+    largest = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in jax.tree.leaves(by))
+
+    def nan_if_different(x: Array, y: Array) -> Array:  # by NumPy, which compiles nothing
+        value, other = np.asarray(x), np.asarray(y)
+        least = DIFFERENT * float(jnp.finfo(x.dtype).eps) ** 0.5
+        differs = np.abs(value - other) > least * (np.abs(value) + 1e-3 * largest)
+        return jnp.asarray(np.where(differs, np.nan, value), x.dtype)
+
+    return jax.tree.map(nan_if_different, by, there)
 
 
 @compiled_with(QUICK)
