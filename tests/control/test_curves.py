@@ -1,5 +1,6 @@
 """Curves against SciPy's splines, closed forms, and the properties that their docstrings state."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,7 @@ from jaxhamel.control._problem._curves import support
 RNG = np.random.default_rng(0)
 
 
+@eqx.filter_jit
 def derivatives(curve, t):
     """Value, first and second derivative of a curve by autodiff."""
     first = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]

@@ -82,7 +82,7 @@ def kernel():
     """One process for all notebooks, since starting a kernel takes most of the time of a short one.
 
     NumPy moves its numbers outside of `jit`, and programs are lowered in one context, as in all tests
-    (`moved_by_numpy.py`, `lowered_in_one_context.py`).
+    (`moved_by_numpy.py`, `lowered_in_one_context.py`). Figures are drawn without a layout, which `tests/viz` tests.
     """
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = nbclient.NotebookClient(
@@ -96,6 +96,8 @@ def kernel():
                 f"import sys; sys.path.append({str(ROOT)!r})",
                 "from tests.lowered_in_one_context import lower_in_one_context; lower_in_one_context()",
                 "from tests.moved_by_numpy import move_by_numpy; move_by_numpy(); sys.path.pop()",
+                "from matplotlib.layout_engine import ConstrainedLayoutEngine as layout",
+                "layout.execute = lambda engine, figure: None",
             )
         ],
     )

@@ -103,7 +103,7 @@ class Structure:
 
     @cached_property
     def follows(self) -> np.ndarray:
-        """Whether each joint follows another one, `(j,)`."""
+        """Whether the position of each joint is given by that of another one (a mimic joint), `(j,)`."""
         return np.array([joint.follows is not None for joint in self.joints])
 
     @cached_property

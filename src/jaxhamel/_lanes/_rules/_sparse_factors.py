@@ -105,7 +105,7 @@ def _result(i: int) -> int:
 
 
 class ProductEdges(LinearEdges):
-    """The edges of M x, with one more node for each result, since results may be inputs or one another.
+    """The edges of M x, with one more node for each result, since a result may be an input, and two results the same node.
 
     **Arguments:** `starts`: the nodes of x, which are inputs; `ends`: the nodes of M x.
 

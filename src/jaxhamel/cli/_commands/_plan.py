@@ -71,8 +71,26 @@ def run_plan(
         result = _searched(scenario, search, file, terminal, started, budget)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
-    _write_tables(out, result)
     outcome = _outcome(scenario, result, started)
+    outcome = _with_closed_loop(outcome, result, out, terminal, seed, budget, training)
+    if outcome.status == "success" and scenario["policy"] is None:
+        file.remove()
+    terminal.say(str(result))
+    return outcome
+
+
+def _with_closed_loop(
+    outcome: Outcome,
+    result: Result,
+    out: Path,
+    terminal: Terminal,
+    seed: int,
+    budget: float,
+    training: TrainingFolder,
+) -> Outcome:
+    """Simulates robots about the plan, if the scenario has a feedback, and writes tables, figures, page and summary."""
+    scenario = outcome.scenario
+    _write_tables(out, result)
     if scenario["feedback"] is not None:
         write_summary(out / "summary.json", outcome.summary(["summary.json"]))
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
@@ -84,11 +102,7 @@ def run_plan(
     charts = [*loop_charts, *plan_charts(result)]
     with named(None):
         run = shown_motion(result)
-    outcome = write_all(out, outcome, run, charts, robot)
-    if outcome.status == "success" and scenario["policy"] is None:
-        file.remove()
-    terminal.say(str(result))
-    return outcome
+    return write_all(out, outcome, run, charts, robot)
 
 
 def _searched(

@@ -82,7 +82,7 @@ class AbstractMeasurement(eqx.Module):
 
     @property
     def missing(self) -> tuple[float, ...]:
-        """Numbers that stand for a missing value, `(d,)`, for which the error is finite."""
+        """The numbers in place of a missing value, `(d,)`: its error is finite, and a weight of zero removes it."""
         return (0.0,) * self.size
 
     def guess(
