@@ -54,14 +54,20 @@ def test_four_bar_linkage_by_the_angle_of_its_crank():
     """Accelerations equal those of Lagrange's equations of the first kind, M v̇ = f + Gᵀ λ and G v̇ = −Ġ v, solved by
     NumPy."""
     system, q = FourBar(), jnp.array([1.1, 0.2, 0.7])
-    G = differential(lambda q: system.holonomic(0.0, q), q, system.space)
-    v = jnp.linalg.solve(completed_frame(G, independent=[0]), jnp.array([0.0, 0.0, 2.0]))
-    M = jax.hessian(lambda v: system.lagrangian(0.0, q, v))(v)
-    momentum_along = jax.jvp(lambda q: jax.grad(system.lagrangian, 2)(0.0, q, v), (q,), (v,))[1]
-    f = jax.grad(system.lagrangian, 1)(0.0, q, v) - momentum_along
-    Gdot = jax.jvp(lambda q: jax.jacfwd(system.holonomic, 1)(0.0, q), (q,), (v,))[1]
+
+    @jax.jit
+    def terms(q):
+        G = differential(lambda q: system.holonomic(0.0, q), q, system.space)
+        v = jnp.linalg.solve(completed_frame(G, independent=[0]), jnp.array([0.0, 0.0, 2.0]))
+        M = jax.hessian(lambda v: system.lagrangian(0.0, q, v))(v)
+        along = jax.jvp(lambda q: jax.grad(system.lagrangian, 2)(0.0, q, v), (q,), (v,))[1]
+        f = jax.grad(system.lagrangian, 1)(0.0, q, v) - along
+        Gdot = jax.jvp(lambda q: jax.jacfwd(system.holonomic, 1)(0.0, q), (q,), (v,))[1]
+        return G, M, f, Gdot @ v
+
+    G, M, f, turning = terms(q)
     matrix = np.block([[np.asarray(M), -np.asarray(G.T)], [np.asarray(G), np.zeros((2, 2))]])
-    wanted = np.linalg.solve(matrix, np.concatenate([f, -(Gdot @ v)]))
+    wanted = np.linalg.solve(matrix, np.concatenate([f, -turning]))
     u = jnp.array([2.0])
     np.testing.assert_allclose(acceleration(system, 0.0, q, u), wanted[:1], rtol=1e-11)
     np.testing.assert_allclose(constraint_force(system, 0.0, q, u), wanted[3:], rtol=1e-10)
