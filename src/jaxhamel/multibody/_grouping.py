@@ -5,6 +5,8 @@ if the part (m, m c_z, Σ_zz) of a link's moments is counted with its parent; li
 link on a ball joint. The link of a hinge keeps m c_x, m c_y and Σ without Σ_zz, the parameters on which the motion depends.
 With their known zeros a right-hand side has 6 % fewer operations (docs/performance.md#mujoco). The kinetic and the potential
 energy lose the moments that joints at the world give to it, so that the Lagrangian takes the moments of the file.
+
+Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
 """
 
 from collections.abc import Iterable
