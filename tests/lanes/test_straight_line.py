@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not fusions_work(), reason="not tested with this
 
 def f(a, b):
     """Sine and cosine of one value, a choice, a repeated constant, and a result that is an input."""
-    turned = jnp.where(a > b, jnp.sin(a) * jnp.cos(a), jnp.arctan2(a, b))
+    turned = jnp.where(a > b, jnp.sin(a) + 2 * jnp.cos(a), jnp.arctan2(a, b))
     return turned, 0.7 * a + 0.7 * b - 0.7 * a * b, a
 
 
