@@ -85,7 +85,7 @@ def rollout(
     recompile, with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of
     steps.
     """
-    members = Members.of(system, q0, u0, control, in_axes)
+    members = Members.of(system, q0, u0, control, in_axes).prepared()
     check_route(route, ROUTES)
     if dt is None:
         equation = mechanical_equation(route)

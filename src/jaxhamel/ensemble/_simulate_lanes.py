@@ -69,12 +69,14 @@ def in_equal_steps(
     taken = np.cumsum([0, *plan.counts])
     with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
         warnings.filterwarnings("ignore", message="lanes cannot take")
-        return _described(members, ts, route, plan, taken, most_steps(None, ts, dt, False))
+        most = most_steps(None, ts, dt, False)
+        return _described(members, members.prepared(), ts, route, plan, taken, most)
 
 
 @jit
 def _described(
     members: Members,
+    once: Members,
     ts: Float[Array, " T"],
     route: str | None,
     plan: Plan,
@@ -85,7 +87,7 @@ def _described(
         system, _, _, control = members.with_own(own)
         return of_equal_steps((system, control), ts, (q, u), taken, max_steps)
 
-    return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))
+    return jax.vmap(one)(members.own, *rolled_out(once, ts, route, plan))
 
 
 # `ensemble.simulate` with adaptive steps in lanes.

@@ -33,7 +33,7 @@ from jaxhamel.mechanics._examination._boundary import (
     check_regular_mass,
     takes_control,
 )
-from jaxhamel.mechanics._system import is_ours
+from jaxhamel.mechanics._system import is_ours, overrides
 from jaxhamel.simulate._simulate import dtype_of_state
 
 _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
@@ -143,6 +143,23 @@ class Members(eqx.Module):
         except ValueError as error:
             raise wrong_member(index, error) from None
 
+    def prepared(self) -> "Members":
+        """The same members; a system that all share has computed what depends on its parameters alone, as in `simulate`.
+
+        Lanes would compute these numbers once for all trajectories, but in each step, and compile them with the step.
+        """
+        if not self.shares(0):
+            return self
+        system, *others = self.with_own(self.own)
+        if not overrides(system, "prepared"):
+            return self
+        once = _prepared(system)
+        leaves, structure = jax.tree.flatten((once, *others))
+        rest = self.batched[len(jax.tree.leaves(system)) :]
+        batched = (*[False] * len(jax.tree.leaves(once)), *rest)
+        known = Known.of([x for x, varies in zip(leaves, batched, strict=True) if not varies])
+        return Members(leaves, structure, batched, self.size, known)
+
     @property
     def own(self) -> list[Any]:
         """The leaves that differ from trajectory to trajectory, batch axis in front."""
@@ -180,6 +197,11 @@ class Members(eqx.Module):
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
         return jax.tree.unflatten(self.structure, filled)
+
+
+@eqx.filter_jit
+def _prepared(system: System) -> System:
+    return system.prepared()
 
 
 def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
