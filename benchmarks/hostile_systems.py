@@ -10,7 +10,7 @@ from hostile_cases import Case
 
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario._system_description import as_written, named_systems
-from jaxhamel.mechanics._description._declarations import examples_of
+from jaxhamel.mechanics._description._fields import examples_of
 
 FACTORS = (0.0, -1.0, 1e-300, 1e-150, 1e-12, 1e-6, 1.0000001, 1e6, 1e12, 1e60, 1e150, 1e300)
 RUN = {"time": {"end": 0.1, "samples": 6}, "solver": {"method": "heun", "dt": 0.01}}

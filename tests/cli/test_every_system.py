@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from jaxhamel.cli._app import app
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario._system_description import as_written, named_systems
-from jaxhamel.mechanics._description._declarations import examples_of
+from jaxhamel.mechanics._description._fields import examples_of
 
 SYSTEMS = named_systems()
 

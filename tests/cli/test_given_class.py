@@ -14,10 +14,14 @@ from typer.testing import CliRunner
 import jaxhamel
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _new
-from jaxhamel.cli._objects._system import named
+from jaxhamel.cli._objects._system import build_system, named
+from jaxhamel.cli._results._solution import write_tables
+from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.identify._parameters._paths import leaf_paths, with_leaf
 from jaxhamel.systems import Satellite, Snakeboard
+from jaxhamel.viz._motion._page import parameters
 
 SHORT = ("time.end=0.2", "time.samples=5", "solver.method=heun", "solver.dt=0.01")
 PLAIN = """
@@ -253,3 +257,90 @@ def test_an_error_of_a_table_and_of_a_method(table, word):
     with pytest.raises(ScenarioError) as caught, named(table):
         raise TypeError("`force` of Trolley\n   fails")
     assert str(caught.value) == f"{word} of Trolley fails"
+
+
+PARTS = """
+import jax, jaxhamel
+import equinox as eqx
+from dataclasses import field
+from typing import NamedTuple, TypedDict
+
+class Box(TypedDict):
+    width: float
+
+class Spring(NamedTuple):
+    stiffness: float
+    rest: float = 0.0
+
+class Link(eqx.Module):
+    length: jax.Array
+
+class Parts(jaxhamel.System):
+    free: dict
+    box: Box
+    known: dict = field(default_factory=lambda: {"damping": 1, "wall": {"gap": 0.5}})
+    springs: list[Spring] = field(default_factory=list)
+    links: dict[str, Link] = field(default_factory=dict)
+    space = jaxhamel.Euclidean(1)
+"""
+PARTS_TOML = """
+[system]
+known.wall.gap = 0.25
+box.width = 2.0
+free = { mass = 2.0, "a b" = { shape = [1.0, 2.0] }, name = "left" }
+[[system.springs]]
+stiffness = 8.0
+[system.links.arm]
+length = 0.3
+[time]
+end = 1.0
+"""
+
+
+@pytest.fixture
+def with_parts(tmp_path):
+    (tmp_path / "parts.py").write_text(PARTS, encoding="utf-8")
+    (tmp_path / "parts.toml").write_text(PARTS_TOML, encoding="utf-8")
+    cls = given_class(f"{tmp_path}/parts.py:Parts")
+    return lambda *changes: load(str(tmp_path / "parts.toml"), changes, cls)
+
+
+def test_dictionaries_and_lists_of_objects_are_tables(with_parts, tmp_path):
+    """The numbers of nested tables arrive at their places, and are parameters by their paths; a file that the package
+    writes of the tables gives the same system.
+    """
+    system = build_system(with_parts("system.known.damping=2.5"))
+    assert system.known["damping"] == 2.5
+    assert system.known["wall"]["gap"] == 0.25
+    assert system.free["name"] == "left"
+    assert system.box["width"] == 2.0
+    assert parameters(system)["known.wall.gap"] == 0.25
+    assert (system.springs[0].stiffness, system.springs[0].rest) == (8.0, 0.0)
+    assert system.links["arm"].length == 0.3
+    assert {"free.mass", "free.a b.shape", "known.wall.gap", "links.arm.length"} <= {
+        *leaf_paths(system)
+    }
+    assert with_leaf(system, "known.wall.gap", 3.0).known["wall"]["gap"] == 3.0
+    write_tables(tmp_path / "again.toml", with_parts().tables)
+    again = build_system(load(str(tmp_path / "again.toml"), (), type(system)))
+    assert jnp.array_equal(again.free["a b"]["shape"], jnp.array([1.0, 2.0]))
+    assert again.known["damping"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("system.known.dampin=2", "`system.known.dampin` is not a key of `system.known`"),
+        ("system.box.widht=2", "`system.box.widht` is not a key of `system.box`"),
+        ("system.known.wall=2", "`system.known.wall` is 2; it must be a table"),
+        ("system.free=2", "`system.free` is 2; it must be a table, [system.free]"),
+        ("system.springs.0.rest=a", '`system.springs.0.rest` is "a"; it must be a number'),
+        ("system.springs=[{}]", "`system.springs.0.stiffness` is missing"),
+        ("system.links.leg={}", "`system.links.leg.length` is missing"),
+        ("system.links.leg=1", "`system.links.leg` is 1; it must be a table"),
+    ],
+)
+def test_what_is_wrong_in_a_dictionary_is_named(with_parts, change, message):
+    with pytest.raises(ScenarioError) as caught:
+        with_parts(change)
+    assert message in str(caught.value)

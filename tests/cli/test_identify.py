@@ -12,9 +12,16 @@ from typer.testing import CliRunner
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _identify, _identify_report
 from jaxhamel.cli._commands._predict import _ended
-from jaxhamel.cli._objects._identification import build_parameters
-from jaxhamel.cli._scenario._scenario import load, load_identification
+from jaxhamel.cli._objects._identification import (
+    build_measurements,
+    build_parameters,
+    make_runs,
+    units_of,
+)
+from jaxhamel.cli._objects._truth import with_truth
+from jaxhamel.cli._scenario._scenario import Scenario, load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.identify import read_csv
 from tests.cli.test_control import before_page
 
 TOP = """
@@ -209,3 +216,38 @@ def test_runs_of_an_earlier_command_are_no_data(scenario, tmp_path, monkeypatch)
     found = jaxhamel("identify", scenario(), "--out", tmp_path / "out")
     assert "ZeroDivisionError" in found.stderr
     assert [run.name for run in read] == ["run1"]
+
+
+def test_synthetic_data_are_in_the_units_that_their_columns_state(tmp_path):
+    """Files in SI that are read in other units would make the fit wrong by the factor of the unit."""
+    changes = ['measurements.1.unit="deg/s"', 'data.time_unit="ms"', 'data.time="clock"']
+    (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
+    plain, other = (load_identification(str(tmp_path / "top.toml"), c) for c in ((), changes))
+    measurements = build_measurements(plain)
+    tables = []
+    for scenario in (plain, other):
+        (path,) = make_runs(scenario, tmp_path, measurements, None, 0)
+        units, time = units_of(scenario, measurements), scenario["data"]["time"]
+        tables.append(read_csv(path, measurements, time=time, units=units))
+    np.testing.assert_allclose(tables[1].ts, tables[0].ts, rtol=1e-12)
+    rates = [table.values["angular-rate"] for table in tables]
+    np.testing.assert_allclose(rates[1], rates[0], rtol=1e-12)
+
+
+def test_a_unit_of_another_quantity_names_its_key(tmp_path):
+    (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
+    arguments = ("--set", "measurements.1.unit=deg", "--out", tmp_path / "o")
+    result = jaxhamel("identify", tmp_path / "top.toml", *arguments)
+    assert result.exit_code == 2
+    assert "`measurements.1.unit`: the unit of `Omega_x` is given as 'deg'" in result.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_true_values_inside_a_table_of_the_system_are_merged():
+    """[truth] may have some of the keys of a nested table; the others are those of [system]."""
+    tables = {
+        "system": {"mass": 1.0, "springs": {"wall": 4.0, "damping": 0.1}},
+        "truth": {"springs": {"wall": 5.0, "damping": None}},
+    }
+    found = with_truth(Scenario("s", tables))["system"]
+    assert found == {"mass": 1.0, "springs": {"wall": 5.0, "damping": 0.1}}

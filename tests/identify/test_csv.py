@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.identify import AngularRate, Coordinate, DataError, Orientation, read_csv
-from jaxhamel.identify._data._csv import TO_SI
+from jaxhamel.identify._data._units import TO_SI
 
 ANGLE = Coordinate(0, name="angle", columns=("angle",))
 TABLE = "t,angle,other\n0.0,0.1,a\n0.02,,b\n0.05,0.3,c\n"
@@ -182,3 +182,11 @@ def test_messages_stay_short_whatever_the_file_has(file):
     assert "x...' is not a number" in said[1]
     assert "0...' is not finite" in said[2]
     assert max(map(len, said)) < 900
+
+
+def test_a_unit_of_another_quantity_is_refused(file):
+    """Degrees for a rate would be taken as radians per second without a word."""
+    table = "t,Omega_x,Omega_y,Omega_z\n0,1,2,3\n0.1,1,2,3\n"
+    message = refused(file(table), AngularRate(), units={"Omega_y": "deg"})
+    assert message.endswith("given as 'deg'; it must be one of 'rad/s', 'deg/s', 'rpm'.")
+    assert "must be one of 's', 'ms'" in refused(file(TABLE), units={"t": "mm"})

@@ -1,7 +1,9 @@
 """`examine` reports properties of systems for which they are known by construction."""
 
 import dataclasses
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -269,3 +271,56 @@ def test_force_that_calls_its_control():
     said = r"`force` of CallingHoist calls an array as a function; its `control` is the value.*return control\(t\)\[:1\]"
     with pytest.raises(TypeError, match=said):
         jh.simulate(hoist, jnp.ones(1), jnp.ones(1), [0.0, 1.0], lambda t: jnp.ones(1))
+
+
+class Well(jh.System):
+    """A particle of mass 1 whose Lagrangian is given."""
+
+    of: Any = eqx.field(static=True)
+    space = jh.Euclidean(2)
+
+    def lagrangian(self, t, q, v):
+        return self.of(q, v)
+
+
+def test_forces_that_are_no_numbers_at_the_state_are_a_problem():
+    """The force of the potential −1/|q| is NaN at its centre, where a user of polar coordinates often starts."""
+    well = Well(lambda q, v: 0.5 * v @ v + 1.0 / jnp.sqrt(q @ q))
+    assert "the forces of Well at this state are [nan nan]" in jh.examine(well).problems[0]
+    assert jh.examine(well, jnp.ones(2)).holds
+
+
+def test_a_mass_matrix_with_nan_is_not_called_singular():
+    """√(1 − v²) of a relativistic particle beyond the speed of light has no value."""
+    fast = Well(lambda q, v: -jnp.sqrt(1.0 - v @ v))
+    (problem,) = jh.examine(fast, u=jnp.ones(2)).problems
+    assert "mass matrix of Well has entries that are NaN or infinite" in problem
+
+
+def test_a_coordinate_without_inertia_beside_another_is_named():
+    """A row of zeros in the mass matrix, which the elimination without its entries met as a `KeyError`."""
+    massless = Well(lambda q, v: 0.5 * v[0] ** 2 - 0.5 * (q[0] - q[1]) ** 2)
+    motion = jh.simulate(massless, jnp.ones(2), jnp.zeros(2), [0.0, 1.0])
+    with pytest.raises(RuntimeError, match=r"rank 1 of 2, no kinetic energy belongs to u\[1\]"):
+        motion.raise_if_failed()
+
+
+def test_parts_in_which_jax_finds_no_numbers_are_named():
+    @dataclasses.dataclass
+    class Spring:
+        stiffness: float
+
+    class Oscillator(jh.System):
+        spring: Spring
+        sizes: list = eqx.field(static=True, default=())
+        space = jh.Euclidean(1)
+
+        def lagrangian(self, t, q, v):
+            return 0.5 * v[0] ** 2 - 0.5 * self.spring.stiffness * q[0] ** 2
+
+    with pytest.raises(TypeError, match=r"`spring` of Oscillator .*register_dataclass"):
+        jh.simulate(Oscillator(Spring(1.0)), jnp.ones(1), jnp.zeros(1), [0.0, 1.0])
+    with pytest.warns(UserWarning, match="set as static"):
+        arrays = Oscillator(jnp.ones(()), np.arange(2))
+    with pytest.raises(TypeError, match=r"`sizes` of Oscillator is an array in a static field"):
+        jh.examine(arrays)

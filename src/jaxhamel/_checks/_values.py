@@ -285,8 +285,15 @@ def check_choice(name: str, value, choices) -> None:
 
 
 def path_of(keys) -> str:
-    """The path of a leaf of a pytree as a user writes it, for example `shell.mass`."""
-    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)
+    """The path of a leaf of a pytree as a user writes it, for example `shell.mass`: names of fields, indices of entries, and
+    keys of dictionaries.
+    """
+    return ".".join(map(_name_of_key, keys))
+
+
+def _name_of_key(key) -> str:
+    names = (getattr(key, kind, None) for kind in ("name", "idx", "key"))
+    return str(next((name for name in names if name is not None), key))
 
 
 def described(value) -> str:

@@ -15,11 +15,11 @@ from jaxhamel.mechanics._controls._kinematic import Kinematic as Kinematic
 from jaxhamel.mechanics._controls._moving_parts import MovingParts as MovingParts
 from jaxhamel.mechanics._controls._ode import ODE as ODE
 from jaxhamel.mechanics._description._declarations import Output as Output
-from jaxhamel.mechanics._description._declarations import Parameter as Parameter
 from jaxhamel.mechanics._description._declarations import Part as Part
 from jaxhamel.mechanics._description._declarations import State as State
-from jaxhamel.mechanics._description._declarations import parameters_of as parameters_of
 from jaxhamel.mechanics._description._drawing import Shape as Shape
+from jaxhamel.mechanics._description._fields import Parameter as Parameter
+from jaxhamel.mechanics._description._fields import parameters_of as parameters_of
 from jaxhamel.mechanics._description._parameters import parameter as parameter
 from jaxhamel.mechanics._equations._chaplygin import chaplygin as chaplygin
 from jaxhamel.mechanics._equations._chaplygin import hamel_chaplygin as hamel_chaplygin

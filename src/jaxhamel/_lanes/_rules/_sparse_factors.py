@@ -116,8 +116,10 @@ class ProductEdges(LinearEdges):
         super().__init__(graph, starts, ends, dtype)
         self.starts, self.rows = starts, range(len(starts))
         self.most = MOST_SCALARS  # the largest number of nodes in the graph
+        linear = set(self.nodes)
         for i, end in enumerate(ends):
-            self.add(end, _result(i), self.constant(1.0))
+            if end in linear:  # else a zero row of M: no inertia belongs to x_i
+                self.add(end, _result(i), self.constant(1.0))
 
     def steps(self, i: int) -> Iterator[Elimination]:
         """Eliminates the values between x_i and (M x)_i, those with the fewest products first, and then x_i."""

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel.cli._objects._truth import given_truth
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.identify import Problem
 from jaxhamel.identify._fit_stages import leaves_of
@@ -46,5 +47,4 @@ class FittedSoFar:
         for path in leaves_of(self.problem.parameters):
             self.values[path] = np.asarray(leaf_of(system, path), float).tolist()
         fitted = [{"path": path, "value": value} for path, value in self.values.items()]
-        truth = {k: v for k, v in (self.scenario["truth"] or {}).items() if v is not None}
-        return {**self.scenario.tables, "fitted": fitted, "truth": truth}
+        return {**self.scenario.tables, "fitted": fitted, "truth": given_truth(self.scenario)}

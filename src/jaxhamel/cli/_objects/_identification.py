@@ -14,11 +14,13 @@ from jaxhamel._compiled import compiled
 from jaxhamel._files import real
 from jaxhamel.cli._objects._priors import fit_priors, priors_found
 from jaxhamel.cli._objects._system import build_system, check_constructed, named
+from jaxhamel.cli._objects._truth import given_truth, with_truth
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.geometry import SO3
+from jaxhamel.identify._data._units import SI_UNIT, TO_SI, unit_problem
 from jaxhamel.identify._fit_stages import leaves_of
 from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.simulate import simulate
@@ -64,13 +66,15 @@ def build_identified_system(scenario: Scenario) -> Any:
 
 
 def build_measurements(scenario: Scenario) -> tuple[Any, ...]:
-    """Builds the measurements of `[[measurements]]`."""
-    return tuple(_measurement(i, dict(t)) for i, t in enumerate(scenario["measurements"]))
+    """Builds the measurements of `[[measurements]]`, and checks the units of their columns."""
+    found = tuple(_measurement(i, dict(t)) for i, t in enumerate(scenario["measurements"]))
+    units_of(scenario, found)
+    return found
 
 
 def _measurement(place: int, table: dict[str, Any]) -> Any:
     quantity, where = table.pop("quantity"), f"measurements.{place}"
-    table.pop("unit")
+    unit = SI_UNIT.get(table.pop("unit"), "")
     options = {key: value for key, value in table.items() if value not in ("", [], 0.0)}
     for key in ("index", "part", "rate"):
         if key in table and table[key] != "":
@@ -78,6 +82,8 @@ def _measurement(place: int, table: dict[str, Any]) -> Any:
     if "columns" in options:
         options["columns"] = tuple(options["columns"])
     options.setdefault("name", quantity if quantity != "coordinate" else f"coordinate-{place}")
+    if quantity == "coordinate" and unit:
+        options["unit"] = unit
     if isinstance(noise := options.get("noise"), list):
         options["noise"] = np.asarray(noise)
     with named(where):
@@ -86,9 +92,16 @@ def _measurement(place: int, table: dict[str, Any]) -> Any:
 
 
 def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str]:
-    """The unit of each column for which the scenario gives one, by the column's name."""
-    tables = zip(measurements, scenario["measurements"], strict=True)
-    units = {c: table["unit"] for m, table in tables if table["unit"] for c in m.columns}
+    """The unit of each column for which the scenario gives one, by the column's name.
+
+    **Raises:** `ScenarioError` for a unit that the package does not know or that cannot be that of the measurement.
+    """
+    units: dict[str, str] = {}
+    for i, (m, table) in enumerate(zip(measurements, scenario["measurements"], strict=True)):
+        unit = table["unit"]
+        if problem := unit_problem(m.columns[0], unit, scenario["data"]["time"], measurements):
+            raise ScenarioError(f"`measurements.{i}.unit`: {problem}")
+        units |= dict.fromkeys(m.columns, unit) if unit else {}
     return units | {scenario["data"]["time"]: scenario["data"]["time_unit"]}
 
 
@@ -201,20 +214,19 @@ def make_runs(
 ) -> list[Path]:
     """Simulates the runs of `[synthetic]` for the system of `[truth]`, writes them as CSV files and returns their paths."""
     table = scenario["synthetic"]
-    given = {key: value for key, value in scenario["truth"].items() if value is not None}
-    truth = replace(scenario, tables={**scenario.tables, "system": {**scenario["system"], **given}})
-    system, rng = build_system(truth), np.random.default_rng(seed)
+    system, rng = build_system(with_truth(scenario)), np.random.default_rng(seed)
     ts = np.arange(round(table["seconds"] * table["rate"]) + 1) / table["rate"]
     paths = [folder / f"run{number + 1}.csv" for number in range(table["runs"])]
+    units = units_of(scenario, measurements)
     for path in paths:
         u0 = jnp.asarray(table["speed"] * rng.normal(size=system.n_independent))
         q0 = system.space.identity(u0.dtype)
         motion = simulate(system, q0, u0, ts, control).raise_if_failed()
-        columns = {"t": ts}
+        columns = {scenario["data"]["time"]: ts}
         for m in measurements:
             exact = np.asarray(_measured_along(m, system, motion, control))
             columns |= dict(zip(m.columns, _noisy(m, exact, table["noise"], rng).T, strict=True))
-        write_columns(path, columns)
+        write_columns(path, {name: x / TO_SI[units.get(name, "")] for name, x in columns.items()})
     return paths
 
 
@@ -249,7 +261,7 @@ def with_fitted(
     ]
     tables = {**scenario.tables, "fitted": fitted, "measurements": tables}
     tables["priors"] = priors_found(scenario, fits[-1])
-    tables["truth"] = {k: v for k, v in scenario["truth"].items() if v is not None}
+    tables["truth"] = given_truth(scenario)
     return replace(scenario, tables=tables)
 
 

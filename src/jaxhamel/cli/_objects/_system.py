@@ -95,7 +95,7 @@ def check_constructed(thing: Any) -> None:
         if not hasattr(thing, name):
             return  # a custom constructor, whose arguments are not the fields
         value = getattr(thing, name)
-        for part in value if isinstance(value, tuple) else (value,):
+        for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, eqx.Module)):
             check_constructed(part)
         if parameter.kind is parameter.VAR_POSITIONAL:
             arguments += value
@@ -127,18 +127,43 @@ def _given_value(p: Parameter, table: Mapping[str, Any], path: str = "system") -
         case "rails":
             masses = table.get("masses")
             return _rails(given, len(given if masses is None else masses))
-        case "module":
-            if given is None or p.make is None:
-                return p.default
-            with named(f"{path}.{p.name}"):
-                return p.make(
-                    **{i.name: _given_value(i, given, f"{path}.{p.name}") for i in p.parts}
-                )
+        case "module" | "modules" | "table":
+            return _object(p, given, f"{path}.{p.name}")
         case "numbers":
             if given is None or given == as_written(p.notes.none_as):
                 return None
             return as_parameter(_as_numbers(f"{path}.{p.name}", given))
     return given
+
+
+def _object(p: Parameter, given: Any, path: str) -> Any:
+    """The value of a parameter that is an object with parameters, several ones, or a dictionary."""
+    if given is None or (p.kind == "modules" and not given and not p.required):
+        return p.default
+    if p.kind == "module":
+        return _made(p, given, path)
+    if p.kind == "modules":
+        return p.collect(_made(p, entry, f"{path}.{i}") for i, entry in enumerate(given))
+    if p.make is not None:
+        return {name: _made(p, entry, f"{path}.{name}") for name, entry in given.items()}
+    return _with_arrays(given, path)
+
+
+def _made(p: Parameter, given: Mapping[str, Any], path: str) -> Any:
+    assert p.make is not None
+    with named(path):
+        return p.make(**{i.name: _given_value(i, given, path) for i in p.parts})
+
+
+def _with_arrays(value: Any, path: str) -> Any:
+    """A table of a dictionary with arrays in place of numbers and of lists of numbers."""
+    if isinstance(value, Mapping):
+        return {name: _with_arrays(entry, f"{path}.{name}") for name, entry in value.items()}
+    if isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
+        return [_with_arrays(entry, f"{path}.{i}") for i, entry in enumerate(value)]
+    if isinstance(value, bool | str):
+        return value
+    return as_parameter(_as_numbers(path, value))
 
 
 def _as_numbers(key: str, value: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ search, so that it is on disk if the time limit, Ctrl-C or a signal ends the com
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -55,14 +56,18 @@ def _lines(table: Mapping[str, Any], path: str = ""):
     arrays = {key: value for key, value in table.items() if _is_array_of_tables(value)}
     for key, value in table.items():
         if key not in tables and key not in arrays and value is not None:
-            yield f"{key} = {_toml_value(value)}"
+            yield f"{_toml_key(key)} = {_toml_value(value)}"
     for key, value in tables.items():
-        yield from ("", f"[{path}{key}]")
-        yield from _lines(value, f"{path}{key}.")
+        yield from ("", f"[{path}{_toml_key(key)}]")
+        yield from _lines(value, f"{path}{_toml_key(key)}.")
     for key, entries in arrays.items():
         for entry in entries:
-            yield from ("", f"[[{path}{key}]]")
-            yield from _lines(entry, f"{path}{key}.")
+            yield from ("", f"[[{path}{_toml_key(key)}]]")
+            yield from _lines(entry, f"{path}{_toml_key(key)}.")
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _toml_value(key)
 
 
 def _is_array_of_tables(value: Any) -> bool:

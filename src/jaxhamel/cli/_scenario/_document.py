@@ -6,7 +6,7 @@ from typing import Any
 from jaxhamel.cli._scenario._schema import scenario_schema
 from jaxhamel.cli._scenario._system_description import named_descriptions
 from jaxhamel.cli._scenario._system_schema import Q_AND_U, initial_keys
-from jaxhamel.cli._scenario._validate import Table, Tables, Variants, keys_of
+from jaxhamel.cli._scenario._validate import OpenTable, SchemaNode, Table, Tables, Variants, keys_of
 from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key
 
 
@@ -26,7 +26,7 @@ def scenario_keys() -> str:
     return "\n".join(texts)
 
 
-def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
+def _sections(name: str, node: SchemaNode) -> Iterator[str]:
     match node:
         case Table(entries=entries):
             yield _key_table(f"[{name}]", entries)
@@ -55,9 +55,9 @@ def _family(heading: str, node: Variants, tables: Mapping[str, Table]) -> Iterat
         yield _key_table(f'{heading} with {node.by} = "{variant}"{_default(node, variant)}', own)
 
 
-def _arrays_of_tables(node: Table | Variants | Tables) -> dict[str, Tables]:
+def _arrays_of_tables(node: SchemaNode) -> dict[str, Tables]:
     """The entries of a table that are arrays of tables."""
-    if isinstance(node, Tables):
+    if isinstance(node, Tables | OpenTable):
         return {}
     return {key: value for key, value in keys_of(node).items() if isinstance(value, Tables)}
 

@@ -1,17 +1,20 @@
 """Every key of a scenario for `identify`: the initial system, the measurements, the unknown parameters."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxhamel.cli._scenario._schema import ANY, CONTROL
 from jaxhamel.cli._scenario._stage_schema import LOSS, PREDICTION, PRIORS, stages_schema
 from jaxhamel.cli._scenario._system_schema import system_schema
-from jaxhamel.cli._scenario._validate import Table, Tables, Variants
+from jaxhamel.cli._scenario._validate import Entry, OpenTable, Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
+    OMITTED,
     PLACE,
     POSITIVE,
     Accepts,
     Key,
     NotAccepted,
+    array,
     boolean,
     choice,
     either,
@@ -19,7 +22,6 @@ from jaxhamel.cli._scenario._values import (
     integer,
     number,
     numbers,
-    rows,
     text,
     texts,
 )
@@ -234,7 +236,7 @@ FITTED = Tables(
     Table(
         {
             "path": Key(text(), "a leaf of the system"),
-            "value": Key(either(number(), either(numbers(), rows())), "the fitted value"),
+            "value": Key(array(None), "the fitted value"),
         }
     ),
     about="fitted values, written by `identify` for `predict`",
@@ -269,12 +271,18 @@ def identify_schema(kind: object, given: "type[System] | None" = None) -> Table:
 
 def _truth(system: Table | None) -> Table:
     """The schema of `[truth]`, the true values behind synthetic data: any key of the system, each optional."""
-    entries = system.entries if system is not None else {}
-    optional = {
-        name: Key(entry.accepts, entry.about, None, entry.unit)
-        for name, entry in entries.items()
-        if isinstance(entry, Key)
-    }
-    return Table(
-        optional, about="true values behind the synthetic data, where they differ from [system]"
-    )
+    about = "true values behind the synthetic data, where they differ from [system]"
+    return Table({} if system is None else _optional(system), about)
+
+
+def _optional(table: Table) -> dict[str, Entry]:
+    """The entries of a table without defaults and requirements; arrays of tables are left out."""
+    found: dict[str, Entry] = {}
+    for name, entry in table.entries.items():
+        if isinstance(entry, Key):
+            found[name] = replace(entry, default=OMITTED)
+        elif isinstance(entry, Table):
+            found[name] = Table(_optional(entry), entry.about)
+        elif isinstance(entry, OpenTable):
+            found[name] = replace(entry, required=False)
+    return found

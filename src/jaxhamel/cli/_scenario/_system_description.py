@@ -68,7 +68,7 @@ def _described_parameter(p: "Parameter") -> Description:
     match p.kind:
         case "rails":
             return about
-        case "module":
+        case "module" | "modules" | "table":
             return {**about, "parts": {part.name: _described_parameter(part) for part in p.parts}}
         case "text":
             bounds: dict[str, Any] = {"choices": p.notes.choices}

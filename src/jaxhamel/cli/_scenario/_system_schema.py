@@ -8,7 +8,7 @@ from jaxhamel.cli._scenario._system_description import (
     kind_of,
     named_descriptions,
 )
-from jaxhamel.cli._scenario._validate import Table, Tables, Variants
+from jaxhamel.cli._scenario._validate import OpenTable, Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
     POSITIVE,
@@ -18,6 +18,7 @@ from jaxhamel.cli._scenario._values import (
     array,
     boolean,
     choice,
+    either,
     integer,
     number,
     numbers,
@@ -84,13 +85,27 @@ def _entries_of_parameters(parameters: Description) -> dict[str, Any]:
     return {name: _entry(name, about) for name, about in parameters.items()}
 
 
-def _entry(name: str, p: Description) -> Key | Table | Tables:
+ANY_VALUE = Key(either(array(None), either(boolean(), text())), "an entry of a table")
+
+
+def _entry(name: str, p: Description) -> Key | Table | Tables | OpenTable:
     if p["kind"] == "rails":
         return RAILS
-    if p["kind"] == "module":
-        return Table(_entries_of_parameters(p["parts"]), p["about"], required=p["required"])
+    about = p["about"] or f"the field {name}"
+    if p["kind"] in ("module", "modules", "table"):
+        return _of_parts(p, about)
     default = REQUIRED if p["required"] else p["default"]
-    return Key(_accepts(p), p["about"] or f"the field {name}", default, p["unit"])
+    return Key(_accepts(p), about, default, p["unit"])
+
+
+def _of_parts(p: Description, about: str) -> Table | Tables | OpenTable:
+    """The schema of an object with parameters, of several ones, or of a dictionary with any keys."""
+    table = Table(_entries_of_parameters(p["parts"]), about, required=p["required"])
+    if p["kind"] == "module":
+        return table
+    if p["kind"] == "modules":
+        return Tables(table, about, required=p["required"])
+    return OpenTable(table if p["parts"] else ANY_VALUE, about, required=p["required"])
 
 
 def _accepts(p: Description) -> Accepts:

@@ -32,7 +32,7 @@ class Table:
     - `family`: the name of a family of variants, for which docs/scenarios.md has one table of the keys that they share.
     """
 
-    entries: Mapping[str, "Key | Table | Variants | Tables"]
+    entries: Mapping[str, "Entry"]
     about: str = ""
     required: bool = False
     stays_absent: bool = False
@@ -63,12 +63,36 @@ class Variants:
 class Tables:
     """The schema of an array of tables, `[[name]]`; `entry` is the schema of each."""
 
-    entry: Table | Variants
+    entry: "Table | Variants | OpenTable"
     about: str = ""
     required: bool = False
 
 
-SchemaNode = Table | Variants | Tables
+@dataclass(frozen=True)
+class OpenTable:
+    """The schema of a table with any keys. `entry` is the schema of their values; if it is a `Key`, values may also be
+    further such tables, or arrays of them.
+    """
+
+    entry: "Entry"
+    about: str = ""
+    required: bool = False
+
+    def entries(self, data: Mapping[str, Any]) -> dict[str, "Entry"]:
+        """The schema of each value in the data."""
+        return {name: self._of(value) for name, value in data.items()}
+
+    def _of(self, value: Any) -> "Entry":
+        if isinstance(self.entry, Key) and isinstance(value, Mapping):
+            return self
+        is_list = isinstance(self.entry, Key) and isinstance(value, list)
+        return (
+            Tables(self) if is_list and any(isinstance(x, Mapping) for x in value) else self.entry
+        )
+
+
+SchemaNode = Table | Variants | Tables | OpenTable
+Entry = Key | SchemaNode
 
 
 def read(node: SchemaNode, data: Any, path: str = "") -> Any:
@@ -108,7 +132,9 @@ def nearest(name: str, names: Any) -> str:
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
-def _known(node: Table | Variants, data: Mapping[str, Any]) -> dict[str, Any]:
+def _known(node: Table | Variants | OpenTable, data: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(node, OpenTable):
+        return node.entries(data)
     if isinstance(node, Variants) and (table := node.chosen(data)) is not None:
         return {node.by: node.key(), **table.entries}
     return keys_of(node)
@@ -189,7 +215,8 @@ def _missing(node: SchemaNode, data: Any, path: str) -> Iterator[str]:
         elif name in data:
             yield from _missing(entry, data[name], here)
         elif entry.required:
-            yield f"`{here}` is missing; a scenario needs a table [{here}]: {entry.about}."
+            table = f"[[{here}]]" if isinstance(entry, Tables) else f"[{here}]"
+            yield f"`{here}` is missing; a scenario needs a table {table}: {entry.about}."
 
 
 def _missing_message(here: str, entry: Key) -> str:
@@ -220,11 +247,13 @@ def _with_defaults(node: SchemaNode, data: Any) -> Any:
     return result
 
 
-def _all_default(node: Table | Variants) -> bool:
+def _all_default(node: Table | Variants | OpenTable) -> bool:
     """Whether an absent table is read as one with the defaults of its keys.
 
     This is so if every key has a default and the table is not one that stays absent.
     """
+    if isinstance(node, OpenTable):
+        return False
     if isinstance(node, Variants):
         return node.default is not None and _all_default(node.tables[node.default])
     return not node.stays_absent and all(

@@ -12,6 +12,7 @@ from jaxhamel._checks._values import (
     path_of,
     type_of,
 )
+from jaxhamel.identify._parameters._paths import leaf_of
 from jaxhamel.systems._checks import check_inertia
 
 
@@ -53,11 +54,9 @@ def check_path_is_text(path) -> None:
 
 def check_path(system, path) -> None:
     """Checks that the path leads to a floating-point leaf of the system."""
-    place = system
     try:
-        for part in str(path).split("."):
-            place = place[int(part)] if part.isdigit() else getattr(place, part)
-    except (AttributeError, IndexError, TypeError):
+        place = leaf_of(system, str(path))
+    except (AttributeError, LookupError, TypeError):
         place = None
     kind = getattr(place, "dtype", None)
     if kind is not None and np.dtype(kind).kind in "fV":

@@ -13,32 +13,8 @@ from jaxhamel._words import counted, uncell
 from jaxhamel.identify._checks._runs import check_own_columns
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
+from jaxhamel.identify._data._units import TO_SI, unit_problem
 
-TO_SI = {
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ns": 1e-9,
-    "min": 60.0,
-    "m": 1.0,
-    "cm": 1e-2,
-    "mm": 1e-3,
-    "rad": 1.0,
-    "mrad": 1e-3,
-    "deg": math.pi / 180,
-    "turn": 2 * math.pi,
-    "rad/s": 1.0,
-    "deg/s": math.pi / 180,
-    "rpm": math.pi / 30,
-    "m/s": 1.0,
-    "m/s²": 1.0,
-    "m/s^2": 1.0,
-    "g": 9.80665,
-    "N": 1.0,
-    "N m": 1.0,
-    "": 1.0,
-}
 # The unit of time must be wrong if the median time step [s] is outside this range.
 LONGEST, SHORTEST = 60.0, 1e-6
 
@@ -140,11 +116,8 @@ def _columns_to_read(path, header, measurements, time, units, required) -> list[
             f"{path}, line 1: there is no column `{_cut(missing[0])}`; the file has {_few(header)}."
         )
     for column, unit in units.items():
-        if unit not in TO_SI:
-            raise DataError(
-                f"{path}: the unit of `{column}` is given as {unit!r}; it must be one of "
-                f"{', '.join(repr(u) for u in TO_SI if u)}."
-            )
+        if problem := unit_problem(column, unit, time, measurements):
+            raise DataError(f"{path}: {problem}")
     return [column for column in header if column in known | set(required)]
 
 

@@ -1,9 +1,11 @@
 """Checks of a system at a state: route, state, frame, control."""
 
 import math
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
@@ -66,6 +68,41 @@ def check_a_system(system, argument: str = "system") -> None:
         raise TypeError(
             f"{wrong} of {name}: entries are no numbers; give real numbers in SI units."
         )
+    _check_comparable(system)
+
+
+def _check_comparable(system) -> None:
+    """Checks that JAX can compare the parts of a system that are no numbers, to find its compiled program."""
+    name = type(system).__name__
+    if not all(map(_is_comparable, jax.tree.leaves(system))):
+        leaves = tree_flatten_with_path(system)[0]
+        keys, leaf = next(entry for entry in leaves if not _is_comparable(entry[1]))
+        raise TypeError(
+            f"`{path_of(keys)}` of {name} is {type_of(leaf)}, in which JAX finds no numbers. Make its class an "
+            "equinox.Module, register it by jax.tree_util.register_dataclass, or give its numbers in a dict."
+        )
+    static = [field.name for field in fields(system) if field.metadata.get("static")]
+    if wrong := [key for key in static if _is_long_array(getattr(system, key))]:
+        raise TypeError(
+            f"`{wrong[0]}` of {name} is an array in a static field, which JAX cannot compare. Leave out `static=True`, or "
+            "give a tuple."
+        )
+
+
+def _is_long_array(value) -> bool:
+    return isinstance(value, np.ndarray | jax.Array) and value.size != 1
+
+
+def _is_comparable(leaf) -> bool:
+    return eqx.is_array_like(leaf) or _has_hash(leaf)
+
+
+def _has_hash(thing) -> bool:
+    try:
+        hash(thing)
+    except TypeError:
+        return False
+    return True
 
 
 def _has_words(leaf) -> bool:
@@ -212,9 +249,15 @@ def check_leaves(system) -> None:
 
 
 def check_mass_matrix(system, matrix, found) -> None:
-    """Checks that ∂²ℓ/∂u∂u is regular; otherwise the message names the fields that are zero."""
+    """Checks that ∂²ℓ/∂u∂u is finite and regular; otherwise the message names the fields that are zero."""
     if found.is_full:
         return
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            f"the mass matrix of {type(system).__name__} has entries that are NaN or infinite. Look for the root or the "
+            "logarithm of a negative number, the derivative of a root or norm at zero, or a division by zero in its "
+            "kinetic energy, or give another state."
+        )
     zero = [path_of(keys) for keys, leaf in tree_flatten_with_path(system)[0] if _is_zero(leaf)]
     fields = (
         f" These of its fields are zero: {', '.join(f'`{name}`' for name in zero)}." if zero else ""
@@ -227,6 +270,16 @@ def check_mass_matrix(system, matrix, found) -> None:
         f"the mass matrix of {type(system).__name__} is singular: rank {found.rank} of {min(found.shape)}{where}. "
         f"Without inertia for every independent quasi-velocity, u̇ is not determined.{fields}"
     )
+
+
+def check_finite_force(system, force) -> None:
+    """Checks that f of M u̇ = f, `(k,)`, is finite at the examined state."""
+    if not np.all(np.isfinite(force)):
+        raise ValueError(
+            f"the forces of {type(system).__name__} at this state are {inline(force)}, from the derivatives of its "
+            "Lagrangian, its `force` and its frame. Look for a division by zero or the derivative of a root, norm or "
+            "arctan2 at zero, or give another state."
+        )
 
 
 def any_field_is_zero(system) -> bool:

@@ -1,21 +1,14 @@
-"""Declarations in a system's class: parameters with units, parts of the state, and further quantities along a motion.
+"""Declarations in a system's class: parts of the state, and further quantities along a motion.
 
 Scenarios, their documentation, tables, figures, `identify` and `montecarlo` use them.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-from jaxtyping import AbstractArray, Array
-
-from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes
-
-REQUIRED = object()  # marks a parameter without a default
+from jaxtyping import Array
 
 
 class Part(NamedTuple):
@@ -108,50 +101,9 @@ class Output(eqx.Module):
     level: Array | None = None
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter, which is a field of a system's class.
-
-    - `name`, `notes`: its name, and the notes given to `parameter`.
-    - `default`: the default of the field; `REQUIRED` if it has none.
-    - `kind`: the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`, `flag`,
-      or `module`, an object with parameters of its own.
-    - `parts`, `make`: the parameters and the class of such an object.
-    """
-
-    name: str
-    notes: FieldNotes
-    default: Any
-    kind: str
-    parts: tuple["Parameter", ...] = ()
-    make: Callable[..., Any] | None = None
-
-    @property
-    def required(self) -> bool:
-        """Whether the class has no default for the parameter."""
-        return self.default is REQUIRED
-
-    @property
-    def example(self) -> Any:
-        """A sensible value: the declared example; without one the default, which may be `REQUIRED`."""
-        return self.default if self.notes.example is None else self.notes.example
-
-
 def kind_of(cls: type) -> str:
     """The name of a class in scenarios: `RollingBall` becomes `rolling-ball`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
-
-
-def parameters_of(cls: type) -> tuple[Parameter, ...]:
-    """The parameters of the constructor of a class of systems, or of any `equinox.Module`."""
-    hints = _hints(cls)
-    return tuple(_declared_parameter(f, hints.get(f.name, f.type)) for f in fields(cls) if f.init)
-
-
-def examples_of(cls: type) -> dict[str, Any]:
-    """The examples of all parameters that declare one, by the name of the parameter."""
-    found = {p.name: p.example for p in parameters_of(cls) if p.notes.example is not None}
-    return found
 
 
 def state_of(system: Any) -> State:
@@ -165,60 +117,3 @@ def state_of(system: Any) -> State:
         for i, _ in enumerate(arrays)
     )
     return State(q, (Part("u", "u"),) if system.n_independent else ())
-
-
-def _declared_parameter(field: Any, hint: Any) -> Parameter:
-    notes = field.metadata.get(NOTES, FieldNotes())
-    default = field.default if field.default is not MISSING else REQUIRED
-    if default is REQUIRED and field.default_factory is not MISSING:
-        default = field.default_factory()
-    kinds = _members(hint)
-    if notes.shapes is None and (shape := _annotated_shape(kinds)) is not None:
-        notes = notes._replace(shapes=(shape,))
-    module = next((k for k in kinds if isinstance(k, type) and issubclass(k, eqx.Module)), None)
-    if module is not None and not any(map(_is_array, kinds)):
-        return Parameter(field.name, notes, default, "module", parameters_of(module), module)
-    return Parameter(field.name, notes, default, _kind(kinds, notes))
-
-
-def _kind(kinds: tuple, notes: FieldNotes) -> str:
-    if notes.choices or str in kinds:
-        return "text"
-    if any(map(_is_array, kinds)):
-        return "numbers"
-    if bool in kinds:
-        return "flag"
-    if int in kinds and float not in kinds:
-        return "integer"
-    return "rails" if any(_is_callable(k) for k in kinds) else "numbers"
-
-
-def _hints(cls: type) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(cls)
-    except Exception:  # a name cannot be resolved: unresolved annotations are used
-        return {}
-
-
-def _members(hint: Any) -> tuple:
-    """The members of a union; otherwise the type itself."""
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _is_array(hint: Any) -> bool:
-    if isinstance(hint, str):
-        return "Array" in hint
-    return isinstance(hint, type) and issubclass(hint, jax.Array | AbstractArray)
-
-
-def _is_callable(hint: Any) -> bool:
-    text = hint if isinstance(hint, str) else ""
-    return "Callable" in text or get_origin(hint) is Callable or hint is Callable
-
-
-def _annotated_shape(kinds: tuple) -> tuple[int | str, ...] | None:
-    """The shape in an annotation such as `Float[Array, "n 3"]`, with numbers and names of axes."""
-    texts = [k.dim_str for k in kinds if isinstance(k, type) and issubclass(k, AbstractArray)]
-    if len(texts) != 1 or not re.fullmatch(r"\s*((\d+|[A-Za-z]\w*)\s*)*", texts[0]):
-        return None
-    return tuple(int(axis) if axis.isdigit() else axis for axis in texts[0].split())

@@ -17,6 +17,7 @@ from jaxhamel.mechanics._checks._system import (
     check_a_system,
     check_bodies,
     check_control_of,
+    check_finite_force,
     check_frame_at,
     check_inverse,
     check_leaves,
@@ -193,8 +194,11 @@ def _check_values(system: System, at, found: dict[str, Any]) -> None:
     _examine_constraints(system, t, q, found, noted)
     numbers = run_quickly(_examined_values, system, t, q, u, control)
     found["constraints"] = conditioning(numbers["frame"][: system.n_constraints])
-    found["mass_matrix"] = conditioning(numbers["mass_matrix"])
-    noted(check_mass_matrix, system, numbers["mass_matrix"], found["mass_matrix"])
+    normal = numbers["normal"]
+    found["mass_matrix"] = conditioning(normal.mass_matrix)
+    noted(check_mass_matrix, system, normal.mass_matrix, found["mass_matrix"])
+    if np.all(np.isfinite(normal.mass_matrix)):
+        noted(check_finite_force, system, normal.force)
     found["quadratic"], found["homogeneous"] = map(_hold, numbers["hypotheses"])
     found["depends_on_time"] = tuple(
         name for name, rate in numbers["rates"].items() if np.any(np.asarray(rate) != 0.0)
@@ -250,7 +254,7 @@ def _examined_values(system: System, t, q, u, control) -> dict[str, Any]:
 
     return {
         "frame": system.frame(t, q),
-        "mass_matrix": of_lagrangian(system, t, q, u, control).mass_matrix,
+        "normal": of_lagrangian(system, t, q, u, control),
         "hypotheses": [compared(name) for name in ("quadratic", "homogeneous")],
         "rates": {name: by_time(part) for name, part in parts.items() if overrides(system, name)},
     }

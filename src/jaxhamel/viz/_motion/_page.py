@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import numpy as np
+from jax.tree_util import tree_flatten_with_path
 
+from jaxhamel._checks._values import path_of
 from jaxhamel._files import write_text
 from jaxhamel._words import counted
 from jaxhamel.mechanics import parameters_of
@@ -87,13 +90,16 @@ def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
 
 
 def parameters(system: Any) -> dict[str, object]:
-    """The values of a system's parameters by name and unit; in place of a long array stands its shape."""
+    """The values of a system's parameters by name, inside objects by path, and unit; in place of a long array stands its
+    shape.
+    """
     found: dict[str, object] = {}
     for p in parameters_of(type(system)):
-        value = getattr(system, p.name, None)
-        if hasattr(value, "shape"):
-            unit = f" / {p.notes.unit}" if p.notes.unit else ""
-            found[p.name.replace("_", " ") + unit] = _shown_value(np.asarray(value))
+        unit = f" / {p.notes.unit}" if p.notes.unit else ""
+        for keys, value in tree_flatten_with_path(getattr(system, p.name, None))[0]:
+            if eqx.is_array_like(value):
+                name = ".".join(filter(None, (p.name, path_of(keys))))
+                found[name.replace("_", " ") + unit] = _shown_value(np.asarray(value))
     return found
 
 
