@@ -122,7 +122,7 @@ OPTIONS = {
     "a" + "/b" * 3000],
     "--max-seconds": ["nan", "inf", "-1", "0", "1e400", "x", "1e-300"],
     "--trajectories": ["0", "-3", str(10**30), "1e3", "1"],
-    "--accuracy": ["x", "x=1", "end_u0=nan", "end_u0=-1", "=", "failed=0", "failed=1e-300"],
+    "--accuracy": ["x", "x=1", "end_u_1=nan", "end_u_1=-1", "=", "failed=0", "failed=1e-300"],
     "--index": ["-1", "99", str(10**30), "x"],
     "--data": ["/nothing", "/dev/full", "/root", "", "\udce4", "a.toml"],
     "--seconds": ["nan", "inf", "-1", "0", "1e308", "x", "1e-300"],

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 import typer
 
-from jaxhamel.cli._commands._montecarlo import _statistics
+from jaxhamel.cli._commands._montecarlo import _labels_of_ends, _statistics
 from jaxhamel.cli._exit_status import finish
 from jaxhamel.cli._objects import _ensemble_model
+from jaxhamel.cli._objects._ensemble_model import Motions, _of_any
+from jaxhamel.cli._objects._spread import Nominal
 from jaxhamel.cli._terminal import Terminal
+from jaxhamel.systems import CartPole
+from jaxhamel.viz._motion._run import ShownMotion
 from tests.cli.test_simulate import jaxhamel
 
 SCENARIO = """
@@ -297,3 +301,15 @@ def test_parameters_that_cannot_be_are_named_with_their_trajectory(scenario, tmp
     assert "draw parameters that are not valid: in trajectory" in found.stderr
     assert "`system.shell_mass`" in found.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_ends_have_the_names_of_the_columns_and_their_units():
+    """The last state of three carts with a pole, under the names of trajectory.csv."""
+    states = np.arange(12.0).reshape(3, 2, 2)
+    cart = CartPole()
+    found = _of_any(Motions(cart, None, Nominal(None, None, None, None), states, -states))
+    assert list(found) == ["end_x", "end_theta", "end_x_dot", "end_theta_dot"]
+    np.testing.assert_array_equal(found["end_theta"], [3.0, 7.0, 11.0])
+    np.testing.assert_array_equal(found["end_x_dot"], [-2.0, -6.0, -10.0])
+    labels = _labels_of_ends(ShownMotion(cart, None, np.arange(2.0), states[0], states[0]))
+    assert labels["end_theta_dot"] == "theta_dot at the end / rad/s"

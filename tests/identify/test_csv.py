@@ -190,3 +190,13 @@ def test_a_unit_of_another_quantity_is_refused(file):
     message = refused(file(table), AngularRate(), units={"Omega_y": "deg"})
     assert message.endswith("given as 'deg'; it must be one of 'rad/s', 'deg/s', 'rpm'.")
     assert "must be one of 's', 'ms'" in refused(file(TABLE), units={"t": "mm"})
+
+
+def test_the_limit_of_a_coordinate_is_that_of_its_unit(file):
+    """A wheel at 20 rad/s and a cart at 20 m are plausible, an angle of 20 rad is not."""
+    table = file("t,x\n0,1\n0.1,20\n")
+    for other in (Coordinate(0, name="x", rate=True), Coordinate(0, name="x", unit="m")):
+        np.testing.assert_array_equal(read_csv(table, [other]).values["x"], [[1.0], [20.0]])
+    assert "beyond 12.5664" in refused(table, Coordinate(0, name="x"))
+    assert Coordinate(0, rate=True).unit == "rad/s"
+    assert Coordinate(0, limit=2.0).limit == 2.0

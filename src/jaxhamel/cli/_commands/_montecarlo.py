@@ -231,6 +231,16 @@ LABELS = {
 }
 
 
+def _labels_of_ends(run: ShownMotion) -> dict[str, str]:
+    """The label of each number of the last state, with its unit."""
+    found = {}
+    for part, values in run.parts:
+        size = values.shape[1]
+        for name, unit in zip(part.names(size), part.units(size), strict=False):
+            found[f"end_{name}"] = f"{name} at the end" + (f" / {unit}" if unit else "")
+    return found
+
+
 def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The headline numbers of an ensemble as (value, meaning), for the report."""
     found = []
@@ -250,7 +260,8 @@ def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
 def charts(study: Study, model: EnsembleModel, run: ShownMotion) -> list[Chart]:
     """Histograms of every quantity; for a ball also a fan of paths and ellipses around their end points."""
     finite = {name: x[np.isfinite(x)] for name, x in study.values.items()}
-    shown = {LABELS.get(name, name): x for name, x in finite.items() if len(x)}
+    labels = _labels_of_ends(run) | LABELS
+    shown = {labels.get(name, name): x for name, x in finite.items() if len(x)}
     found = []
     if "end_x" in finite and len(finite["end_x"]):
         ends = np.column_stack([finite["end_x"], finite["end_y"]])

@@ -13,9 +13,11 @@ from jaxhamel.cli._objects._prepared import build_path
 from jaxhamel.cli._objects._spread import Nominal, members
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.ensemble import lanes, rollout
+from jaxhamel.mechanics._description._declarations import parts_of, state_of
 from jaxhamel.systems import RollingBall
 from jaxhamel.systems._rolling import friction_needed
 from jaxhamel.viz._along import along
+from jaxhamel.viz._motion._run import add_columns
 
 
 class Motions(NamedTuple):
@@ -86,7 +88,9 @@ def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
 
 
 def _of_any(motions: Motions) -> dict[str, Array]:
-    """The last state of each trajectory."""
-    ends = [x[:, -1].reshape(len(x), -1) for x in jax.tree.leaves(motions.q)]
-    q, u = jnp.concatenate(ends, axis=1), motions.u[:, -1]
-    return {f"end_q{i}": x for i, x in enumerate(q.T)} | {f"end_u{i}": x for i, x in enumerate(u.T)}
+    """The last state of each trajectory, by the names of the columns of trajectory.csv."""
+    found: dict[str, Any] = {}
+    ends = jax.tree.map(lambda x: x[:, -1], (motions.q, motions.u))
+    for part, values in parts_of(state_of(motions.system), *ends):
+        add_columns(found, part.names(values.shape[1]), values)
+    return {f"end_{name}": x for name, x in found.items()}

@@ -26,5 +26,7 @@ def _given(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The table with the changes, which may have only some keys of a table inside it."""
-    within = {k: _merged(table[k] or {}, x) for k, x in changes.items() if isinstance(x, Mapping)}
+    within = {
+        k: _merged(table.get(k) or {}, x) for k, x in changes.items() if isinstance(x, Mapping)
+    }
     return {**table, **changes, **within}

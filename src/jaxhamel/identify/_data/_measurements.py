@@ -3,6 +3,7 @@
 A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; `Measured` makes one from any function of the state.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -113,12 +114,16 @@ class Measured(AbstractMeasurement):
         return jnp.atleast_1d(self.function(system, t, q, u, control))
 
 
+_LIMITS = {"rad": 4 * math.pi, "rad/s": 100.0, "m": 1e3}  # of a coordinate, if none is given
+
+
 class Coordinate(AbstractMeasurement):
     """A joint angle or another entry of the stored configuration: `q[index]`, or `q[part][index]` on a product space.
 
     **Arguments:** `index`; `part`: index of the factor of a product space, None if q is one array; `rate`: whether the time
-    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit`, `noise`, `offset`, `limit` as
-    for all measurements.
+    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit` (by default rad, or rad/s for a
+    rate), `noise`, `offset`, `limit` (by default two turns, 100 rad/s or 1 km, none for other units) as for all
+    measurements.
     """
 
     index: int = eqx.field(static=True)
@@ -126,13 +131,17 @@ class Coordinate(AbstractMeasurement):
     rate: bool = eqx.field(static=True, default=False)
     name: str = eqx.field(static=True, default="coordinate")
     columns: tuple[str, ...] = eqx.field(static=True, default=())
-    unit: str = eqx.field(static=True, default="rad")
+    unit: str = eqx.field(static=True, default=None)
     noise: Any = None
     offset: float | None = None
-    limit: float = eqx.field(static=True, default=4 * jnp.pi)
+    limit: float = eqx.field(static=True, default=None)
 
     def __post_init__(self) -> None:
         self.columns = self.columns or (self.name,)
+        if self.unit is None:
+            self.unit = "rad/s" if self.rate else "rad"
+        if self.limit is None:
+            self.limit = _LIMITS.get(self.unit, math.inf)
 
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

@@ -53,7 +53,7 @@ def _si_unit_of(column: str, time: str, measurements: Sequence[AbstractMeasureme
     measured = next((m for m in measurements if column in m.columns), None)
     if measured is None or measured.size != measured.error_size:
         return ""
-    is_default = isinstance(measured, Coordinate) and measured.unit == "rad"
+    is_default = isinstance(measured, Coordinate) and measured.unit in ("rad", "rad/s")
     return "" if is_default else SI_UNIT.get(measured.unit, "")
 
 

@@ -106,6 +106,18 @@ def kind_of(cls: type) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
 
 
+def parts_of(names: State, q: Any, u: Any) -> list[tuple[Part, Any]]:
+    """Every part of states (q, u) with its numbers, `(..., r)`: first those of the configuration, then those of u."""
+    found = list(zip(names.q, jax.tree.leaves(q), strict=True))
+    fixed = sum(part.size or 0 for part in names.u)
+    start = 0
+    for part in names.u:
+        size = u.shape[-1] - fixed if part.size is None else part.size
+        found.append((part, u[..., start : start + size]))
+        start += size
+    return found
+
+
 def state_of(system: Any) -> State:
     """The parts of a system's state: those that its class names, or one for each array of q and one for u."""
     if system.state_names is not None:

@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 
 from jaxhamel.mechanics import Output
 from jaxhamel.mechanics._controls._control import at_state
-from jaxhamel.mechanics._description._declarations import Part, state_of
+from jaxhamel.mechanics._description._declarations import Part, parts_of, state_of
 from jaxhamel.viz._along import along, rail_lines
 
 NamedColumns = dict[str, np.ndarray]
@@ -89,15 +89,7 @@ class ShownMotion:
     @cached_property
     def parts(self) -> list[tuple[Part, np.ndarray]]:
         """Every part of the state with its values `(T, r)`: first those of the configuration, then those of u."""
-        names = state_of(self.system)
-        found = list(zip(names.q, jax.tree.leaves(self.q), strict=True))
-        fixed = sum(part.size or 0 for part in names.u)
-        start = 0
-        for part in names.u:
-            size = self.u.shape[1] - fixed if part.size is None else part.size
-            found.append((part, self.u[:, start : start + size]))
-            start += size
-        return found
+        return parts_of(state_of(self.system), self.q, self.u)
 
     @cached_property
     def columns(self) -> NamedColumns:
