@@ -384,6 +384,8 @@ COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
          r"`upper` has shape \(3,\); it must be one number or \(1,\)"),
         (lambda: closed_loop(LINE, Q0, NONE, Sampled(Seen(), 0.1, sensors=Sensors((nothing,), noise=1.0)), 9),
          ValueError, "`key` is missing: the sensors have `noise`"),
+        (lambda: simulate(CART, Q0, U0, PLAN[0], Sampled(LAW, 0.1, lower=-1.0, upper=1.0)), TypeError,
+         r"`control` is of type Sampled, a digital controller; simulate it by jaxhamel.control.closed_loop"),
         (lambda: closed_loop(two_mass_ball(), START, jnp.zeros(3), HELD, 10), TypeError, "jaxhamel.MovingParts"),
         (lambda: closed_loop(None, Q0, U0, HELD, 9), TypeError, "`system` is None; it must be a jaxhamel.System"),
         (lambda: closed_loop(CART, Q0, {"v": 1.0}, HELD, 9), TypeError, "`u0` is of type dict; it must be one array"),

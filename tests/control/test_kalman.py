@@ -171,6 +171,13 @@ def test_in_a_closed_loop():
 BAD = {"q": jnp.zeros(1), "u": jnp.zeros(1), "covariance": jnp.ones(2)}
 
 
+def of_other_sensors(sensors):
+    """A closed loop whose filter models another measurement than its sensors give."""
+    filter = KalmanFilter(CART, Sensors((place,), 0.1), **BAD)
+    law = Sampled(Gains(jnp.ones(2)), T, sensors=sensors, estimator=filter)
+    return closed_loop(CART, jnp.zeros(1), jnp.zeros(1), law, 9, key=jax.random.key(0))
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
@@ -184,6 +191,9 @@ BAD = {"q": jnp.zeros(1), "u": jnp.zeros(1), "covariance": jnp.ones(2)}
         (lambda: KalmanFilter(CART, StateSensors(0.1), **BAD, iterations=0), ValueError, "`iterations` is 0"),
         (lambda: Sampled(Gains(jnp.ones(2)), T, estimator=KalmanFilter(CART, StateSensors(0.1), **BAD)), ValueError,
          "`estimator` is given without `sensors`"),
+        (lambda: of_other_sensors(Sensors((place, place), 0.1)), ValueError,
+         "`sensors` give 2 numbers, and those of the `estimator` 1 numbers; both must be of one form"),
+        (lambda: of_other_sensors(StateSensors(0.1)), ValueError, "`sensors` give states of 2 numbers, and"),
         (lambda: Sampled(Gains(jnp.ones(2)), T, sensors=StateSensors(0.1), estimator=place), TypeError,
          "`estimator` is .*KalmanFilter"),
     ],

@@ -20,13 +20,13 @@ class Trolley(jaxhamel.System):
     n_controls = 2
 
     def frame(self, t, q):
-        return jnp.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+        return jnp.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], q.dtype)
 
     def lagrangian(self, t, q, v):
         return 0.5 * self.mass * (v[1] ** 2 + v[2] ** 2) + 0.5 * v[0] ** 2
 
     def force(self, t, q, v, control):
-        return jnp.stack([control[0], control[1], jnp.zeros(())])
+        return jnp.stack([control[0], control[1], jnp.zeros((), q.dtype)])
 
 
 class Gains(eqx.Module):
@@ -68,6 +68,25 @@ def test_an_undamped_loop_is_marginal():
     found = loop_stability(TROLLEY, *AT_REST, law(4.0, 0.0))
     assert (found.stable, found.rate) == (False, 0.0)
     assert str(found) == "marginal: to first order some deviations neither grow nor die away."
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("period", [None, 0.02])
+def test_a_velocity_that_nothing_holds_is_not_stable(period, dtype):
+    """Gains of the angle alone leave ẍ = 0: the speed stays, and the place grows in proportion to time. With the speed held,
+    ẍ = −3 ẋ, the place is neutral and the loop stable."""
+    trolley = Trolley(jnp.ones((), dtype))
+    rest = jnp.zeros(3, dtype), jnp.zeros(2, dtype)
+    drifts, holds = (
+        Gains(jnp.array([4.0, 0.0], dtype), jnp.array([3.0, d], dtype)) for d in (0.0, 3.0)
+    )
+    loops = [law if period is None else Sampled(law, period) for law in (drifts, holds)]
+    found, held = (loop_stability(trolley, *rest, loop) for loop in loops)
+    assert (found.stable, found.rate) == (False, 0.0)
+    assert str(found).startswith(
+        "marginal: to first order some deviations grow in proportion to time"
+    )
+    assert held.stable
 
 
 @pytest.mark.parametrize(

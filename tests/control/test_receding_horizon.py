@@ -63,6 +63,19 @@ def problem(*constraints):
     )
 
 
+def test_numbers_of_costs_and_limits_take_the_dtype_of_the_state():
+    """Their weights are Python numbers, so float64 here; a problem in single precision is not promoted."""
+    costs = (control.Running(lambda t, q, u, c: 3.0 * q, 4.0), control.ControlEnergy(R))
+    zero = jnp.zeros(1, jnp.float32)
+    ts = np.linspace(0.0, 1.0, 2)
+    cart = Cart(jnp.ones((), jnp.float32))
+    found = control.ControlProblem(cart, zero, zero, ts, lambda t: zero, costs, (FORCE,))
+    numbers = jax.tree.leaves(eqx.filter((found.costs, found.constraints), eqx.is_array))
+    assert {x.dtype for x in numbers} == {zero.dtype}
+    residual = found.costs[0].running(cart, found.ts[0], zero + 1, zero, lambda t: zero)
+    np.testing.assert_array_equal(residual, jnp.array([6.0], jnp.float32), strict=True)
+
+
 FORCE = PathLimit(lambda t, q, u, c: c(t), -LIMIT, LIMIT, name="force")
 SPEED = PathLimit(lambda t, q, u, c: u, SLOWEST, name="speed")
 

@@ -72,12 +72,23 @@ def test_parts_run_in_turn():
         for part in found.parts
     ]
     assert products == [2, 0, 2, 0]
-    assert array_parts(closed, flags, 16) is None  # few lanes are one kernel
     of_all = lanes(network, AXES)
     loss = lambda layer: sum(jnp.sum(x) for x in of_all(layer, BIAS, MATRIX, STATES))
     text = str(jax.make_jaxpr(jax.grad(loss))(LAYER))
     assert f"f64[{WIDTH},{WIDTH}] = dot_general" in text
     assert f"f64[{LANES},{WIDTH},{WIDTH}]" not in text
+
+
+def test_few_lanes_keep_layers_but_no_other_arrays():
+    """Written out into one kernel, the gradient of a layer takes the compiler minutes for a single lane, too. Sums over many
+    small matrices, as in a chain of bodies, are written out for few lanes."""
+    closed = jax.make_jaxpr(lambda layer, x: jnp.tanh(layer @ x))(LAYER, STATES[0])
+    assert [part.in_lanes for part in array_parts(closed, [False, True], 1).parts] == [False]
+    links = RNG.normal(size=(20, 3, 3))
+    turned = lambda x: jnp.einsum("nij,nj->ni", links, jnp.sin(links[..., 0] * x[0]))
+    chain = jax.make_jaxpr(turned)(STATES[0])
+    assert array_parts(chain, [True], LANES) is not None
+    assert array_parts(chain, [True], 16) is None
 
 
 def test_operations_of_sparse_or_few_numbers_are_written_out():

@@ -238,6 +238,8 @@ def test_a_motion_that_its_feedback_ends_is_described():
         (lambda: simulate(MovingParts(BALL), *driven_start(), TS), ValueError, "`control` is missing"),
         (lambda: simulate(MovingParts(BALL), *driven_start(), TS, Feedback(lambda t, q, u: u)), ValueError,
          r"gives shape \(5,\); MovingParts takes \(2,\)"),
+        (lambda: simulate(MovingParts(BALL), *driven_start(), TS, Feedback(lambda t, q, u: None)), ValueError,
+         r"gives no number; MovingParts takes \(2,\)"),
         (lambda: MovingParts(CART), TypeError, "`system` is Cart, whose control prescribes no motion"),
         (lambda: MovingParts(BALL, 2.5), ValueError, "`n_parts` is 2.5"),
     ],

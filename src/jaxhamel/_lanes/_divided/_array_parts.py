@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, DropVar, Literal
 from jax.lax import Precision
 
 from jaxhamel._lanes._divided._array_equations import (
+    LEAST_SHARED,
     array_equations,
     has_large_arrays,
     with_large_solutions_as_arrays,
@@ -101,12 +102,26 @@ def _length(equation: Any) -> int:
 
 
 def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayParts | None:
-    """The function in parts; None for few lanes, and if it has no operation on a large array."""
-    if size <= SMALL_BATCH or not has_large_arrays(closed, batched):
+    """The function in parts; None if it has no operation on a large array, or for few lanes no product with a large matrix.
+
+    Few lanes are one kernel, which the compiler unrolls: with the layers of a network written out, a gradient does not
+    compile in minutes.
+    """
+    if not has_large_arrays(closed, batched):
         return None
     closed = inlined(with_large_solutions_as_arrays(closed))
     arrays = array_equations(closed, batched)
+    if size <= SMALL_BATCH and not any(_is_layer(closed.jaxpr.eqns[i]) for i in arrays):
+        return None
     return _Division(closed, batched, arrays).parts() if arrays else None
+
+
+def _is_layer(equation: Any) -> bool:
+    """Whether an operation is a product with a large matrix, as in a network, not one of many small matrices."""
+    if equation.primitive.name != "dot_general":
+        return False
+    batches = equation.params["dimension_numbers"][1]
+    return not batches[0] and max(v.aval.size for v in equation.invars) >= LEAST_SHARED
 
 
 class _Division:

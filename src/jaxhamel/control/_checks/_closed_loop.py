@@ -198,6 +198,25 @@ def check_observation(sensors, at) -> jax.ShapeDtypeStruct:
     return exact
 
 
+def check_same_observation(controller, t, control, exact: jax.ShapeDtypeStruct) -> None:
+    """Checks that the model of an estimator has observations of the same form as the loop, `exact`."""
+    filter = getattr(controller.estimator, "filter", controller.estimator)
+    expected = check_observation(filter.sensors, (filter.system, t, filter.q, filter.u, control))
+    given = _form(controller.sensors, exact)
+    modelled = _form(filter.sensors, expected)
+    if given != modelled:
+        raise ValueError(
+            f"`sensors` give {given}, and those of the `estimator` {modelled}; both must be of one form. Give the estimator "
+            "a model of the same sensors."
+        )
+
+
+def _form(sensors, exact: jax.ShapeDtypeStruct) -> str:
+    """The form of an observation, for a message."""
+    is_state = getattr(sensors, "gives_state", False)
+    return f"{'states of ' if is_state else ''}{exact.shape[0]} numbers"
+
+
 def _measured_numbers(sensors, at) -> int:
     if getattr(sensors, "gives_state", False):
         return tangent_size(at[0])

@@ -18,6 +18,7 @@ from jaxhamel.control._checks._closed_loop import (
     check_command,
     check_key,
     check_observation,
+    check_same_observation,
     check_sampling_times,
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
@@ -172,6 +173,8 @@ def _check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
     if controller.sensors is not None:
         exact = check_observation(controller.sensors, (system, t0, q0, u0, zero))
         check_key(key, controller.sensors)
+        if controller.estimator is not None:
+            check_same_observation(controller, t0, zero, exact)
     value = _first_command(controller, (system, t0, q0, u0), zero, exact)
     width = check_command(controller, value)
     check_forms(system, t0, q0, u0, Constant(value))

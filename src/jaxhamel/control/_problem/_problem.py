@@ -34,7 +34,8 @@ class ControlProblem(eqx.Module):
     - `system`: the system; `q0`, `u0`: initial state.
     - `ts`: the first time, the nodes of multiple shooting, and the last time, `(N+1,)` [s].
     - `curve`: the initial control, a callable pytree t -> `(n,)` whose free parameters are optimised.
-    - `costs`, `constraints`: see `jaxhamel.control.Tracking` and the other costs.
+    - `costs`, `constraints`: see `jaxhamel.control.Tracking` and the other costs; their numbers are converted to the dtype
+      of the state.
     - `guess`: initial guess of the states at `ts`, `(q, u)` with leading time axes; default (q0, u0) at all times.
 
     **Raises:** `ValueError` or `TypeError` for shapes that do not fit, NaN, times out of order, a curve without free
@@ -81,8 +82,10 @@ class ControlProblem(eqx.Module):
         self.system, self.curve = system, curve
         self.q0, self.u0, self.ts = cast(q0), cast(u0), cast(ts)
         _checks.check_times(self.ts)
-        self.costs = _checks.each_of("costs", costs, AbstractCost)
-        self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
+        self.costs = _in_dtype(dtype, _checks.each_of("costs", costs, AbstractCost))
+        self.constraints = _in_dtype(
+            dtype, _checks.each_of("constraints", constraints, AbstractConstraint)
+        )
         if guess is not None:
             _checks.check_arrays(guess=guess)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)
@@ -124,6 +127,15 @@ def TrackingProblem(
     follow = Tracking(path, tracking_weight, output)
     smooth = MassAcceleration(acceleration_weight)
     return ControlProblem(system, q0, u0, ts, curve, (follow, smooth, *costs), constraints, guess)
+
+
+def _in_dtype(dtype: Any, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Converts the real numbers of costs and constraints to the dtype of the state."""
+
+    def converted(x):
+        return x.astype(dtype) if eqx.is_inexact_array(x) and jnp.isrealobj(x) else x
+
+    return jax.tree.map(converted, parts)
 
 
 def _constant(q0, u0, ts):

@@ -26,6 +26,16 @@ def check_of_time(control: Callable[..., Any]) -> None:
     )
 
 
+def check_not_digital(control: Any) -> None:
+    """Checks that a control is no digital controller, which has no value as a function of time."""
+    if isinstance(control, type) or not (hasattr(control, "law") and hasattr(control, "period")):
+        return
+    raise TypeError(
+        f"`control` is {type_of(control)}, a digital controller; simulate it by jaxhamel.control.closed_loop(system, q0, "
+        "u0, controller, samples). In continuous time give jaxhamel.Feedback(law)."
+    )
+
+
 def check_of_state(function: Callable[..., Any]) -> None:
     """Checks that the function of a feedback can be called with (t, q, u)."""
     if not callable(function) or isinstance(function, type):
@@ -80,10 +90,9 @@ def check_feedback_value(system, t, value, dtype, name: str) -> None:
     wanted = controls_of(system) if isinstance(system, System) else None
     sizes = [leaf.shape for leaf in jax.tree.leaves(value)]
     if wanted is not None and sum(int(np.prod(shape)) for shape in sizes) != wanted:
-        got = sizes[0] if len(sizes) == 1 else sizes
+        got = "no number" if not sizes else f"shape {sizes[0] if len(sizes) == 1 else sizes}"
         raise ValueError(
-            f"{name} gives shape {got}; {type(system).__name__} takes ({wanted},). Change the result of its function "
-            "(t, q, u)."
+            f"{name} gives {got}; {type(system).__name__} takes ({wanted},). Change the result of its function (t, q, u)."
         )
 
 

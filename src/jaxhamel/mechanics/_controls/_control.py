@@ -17,6 +17,7 @@ from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._feedback import (
     check_feedback_value,
+    check_not_digital,
     check_of_state,
     check_of_time,
     check_takes_feedback,
@@ -80,6 +81,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
     """
     if control is None:
         return None
+    check_not_digital(control)
     if callable(control) and not isinstance(control, type):
         if not isinstance(control, Feedback):
             check_of_time(control)

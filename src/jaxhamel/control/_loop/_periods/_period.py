@@ -118,7 +118,8 @@ def after_steps(rate, unit, y, dtype, plan: Periods):
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """(the law's arguments after t, the estimator's belief). Sensors measure while the previous command still acts."""
+    """(the law's arguments after t, the estimator's belief). Sensors measure under the command that acts from t on if there
+    is a delay, otherwise under the previous one."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
     acting = Constant(loop.commands[0])

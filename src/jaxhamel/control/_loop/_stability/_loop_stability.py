@@ -13,7 +13,7 @@ from jaxtyping import Complex
 from jaxhamel._typing import Configuration
 from jaxhamel.control._checks._laws import check_law_of_loop, has_memory
 from jaxhamel.control._loop._sampled import Sampled
-from jaxhamel.control._loop._stability._multipliers import loop_multipliers
+from jaxhamel.control._loop._stability._multipliers import linear_period
 from jaxhamel.mechanics import Feedback, System, linearise, modes
 
 SMALL = 1e-6  # a multiplier or an eigenvalue this close to a neutral one counts as neutral
@@ -23,12 +23,14 @@ class LoopStability(NamedTuple):
     """Stability of a loop about an equilibrium; `print` it for a sentence.
 
     - `stable`: whether all deviations die away, apart from those of neutral modes, which stay constant, as along a symmetry
-      or a constraint.
+      or a constraint. False if one grows in proportion to time, as the place of a cart whose speed is not held.
     - `rate`: the rate σ at which the slowest deviation dies away (σ < 0) or the fastest one grows, as exp(σ t) [1/s]; 0 if
-      to first order a deviation that is not neutral keeps its size, as in an undamped oscillation.
+      to first order a deviation that is not neutral keeps its size, as in an undamped oscillation, or grows in proportion
+      to time.
     - `eigenvalues`: λ of the equations of the closed loop [1/s], or with a `Sampled` the multipliers μ of one period, the
       least stable first; σ = Re λ or log|μ| / T.
-    - `reason`: for an unstable loop the cause, as a sentence; else empty.
+    - `reason`: for an unstable loop the cause, as a sentence; for deviations that grow in proportion to time the end of
+      one; else empty.
     """
 
     stable: bool
@@ -41,7 +43,7 @@ class LoopStability(NamedTuple):
         if self.stable:
             return f"stable: the slowest deviation halves in {time:.3g} s"
         if not self.rate:
-            return "marginal: to first order some deviations neither grow nor die away."
+            return f"marginal: to first order some deviations {self.reason or 'neither grow nor die away.'}"
         return f"unstable: small deviations double in {time:.3g} s. {self.reason}"
 
 
@@ -84,19 +86,49 @@ def _continuous(system, q, u, law, t) -> LoopStability:
     q, u = jax.tree.map(jnp.asarray, (q, u))
     A = linearise(system, t, q, u, law).A
     found = modes(A)
-    values, size = np.asarray(found.eigenvalues), max(float(jnp.max(jnp.abs(A))), 1.0)
-    neutral = np.asarray(found.zero) | (np.abs(values) < SMALL * size)
-    rate, stable = _rate(np.real(values), neutral, SMALL * size)
-    return LoopStability(stable, rate, values, THE_GAINS if rate > 0 else "")
+    values = np.asarray(found.eigenvalues)
+    small = _small(A.dtype) * max(float(jnp.max(jnp.abs(A))), 1.0)
+    neutral = np.asarray(found.zero) | (np.abs(values) < small)
+    rate, stable = _rate(np.real(values), neutral, small)
+    return _verdict(rate, stable, values, np.asarray(A), int(np.sum(neutral)))
 
 
 def _sampled(system, q, u, controller: Sampled, t, steps, route) -> LoopStability:
-    values = np.asarray(loop_multipliers(system, q, u, controller, t=t, steps=steps, route=route))
-    period = float(controller.period)
+    M = np.asarray(linear_period(system, q, u, controller, t, steps, route))
+    values, period, small = _largest_first(M), float(controller.period), _small(M.dtype)
     with np.errstate(divide="ignore"):
         rates = np.log(np.abs(values)) / period
-    rate, stable = _rate(rates, np.abs(values - 1) < SMALL, SMALL / period)
+    neutral = np.abs(values - 1) < small
+    rate, stable = _rate(rates, neutral, small / period)
+    return _verdict(rate, stable, values, (M - np.eye(len(M))) / period, int(np.sum(neutral)))
+
+
+def _largest_first(M: np.ndarray) -> np.ndarray:
+    """The eigenvalues of M, the largest first."""
+    values = np.linalg.eigvals(M)
+    return values[np.argsort(-np.abs(values))]
+
+
+def _verdict(
+    rate: float, stable: bool, values: np.ndarray, A: np.ndarray, neutral: int
+) -> LoopStability:
+    """The result for the linear equations δ̇ = A δ, or δ_{k+1} = (1 + T A) δ_k, with a number of neutral eigenvalues."""
+    if rate > 0:
+        return LoopStability(False, rate, values, THE_GAINS)
+    if _drifts(A, neutral):
+        return LoopStability(False, 0.0, values, DRIFT)
     return LoopStability(stable, rate, values, "")
+
+
+def _drifts(A: np.ndarray, neutral: int) -> bool:
+    """Whether A has fewer null vectors than neutral eigenvalues: a Jordan block, which grows in proportion to time."""
+    sizes = np.linalg.svd(A, compute_uv=False)
+    return bool(np.sum(sizes <= _small(A.dtype) * max(sizes[0], 1.0)) < neutral)
+
+
+def _small(dtype: Any) -> float:
+    """The largest distance of a neutral eigenvalue, relative to A: rounding moves a double one by the root of its error."""
+    return max(SMALL, 10.0 * float(np.finfo(dtype).eps) ** 0.5)
 
 
 def _rate(rates: np.ndarray, neutral: np.ndarray, small: float) -> tuple[float, bool]:
@@ -106,6 +138,7 @@ def _rate(rates: np.ndarray, neutral: np.ndarray, small: float) -> tuple[float, 
     return rate, rate < 0
 
 
+DRIFT = "grow in proportion to time, as the place of a body whose speed nothing changes."
 THE_GAINS = "The gains are the reason: without delay and in continuous time they do not hold the equilibrium, either."
 
 

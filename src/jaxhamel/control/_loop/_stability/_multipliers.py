@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
-from jaxtyping import Array, Complex
+from jaxtyping import Array, Complex, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration
@@ -49,6 +49,14 @@ def loop_multipliers(
 
     Source: Åström and Wittenmark 1997, ch. 3.
     """
+    found = jnp.linalg.eigvals(linear_period(system, q, u, controller, t, steps, route))
+    return found[jnp.argsort(-jnp.abs(found))]
+
+
+def linear_period(
+    system: System, q, u, controller: Sampled, t, steps: int, route: str | None
+) -> Float[Array, "m m"]:
+    """The matrix M of `loop_multipliers`, for its arguments; raises the same errors."""
     check_closed_loop(system, (q, u, t), controller, (1, steps, None), route)
     dtype = dtype_of_state(q, u)
     q, u = jax.tree.map(lambda x: jnp.asarray(x, dtype), (q, u))
@@ -56,8 +64,7 @@ def loop_multipliers(
     check_no_estimator(controller)
     M, off = _linear(system, (q, u), controller, jnp.asarray(t, dtype), steps, route)
     check_stays(off)
-    found = jnp.linalg.eigvals(M)
-    return found[jnp.argsort(-jnp.abs(found))]
+    return M
 
 
 @compiled
