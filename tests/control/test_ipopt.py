@@ -13,6 +13,7 @@ from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._ipopt._ipopt import _SparseProgram
 from jaxhamel.control._ipopt._sparse import derivatives_at, values_at, vector_of
 from tests.control.cart import least_energy
+from tests.control.test_sizes import pushed, value
 
 
 def squared(t, q, u, control):
@@ -71,3 +72,13 @@ def test_ipopt_is_refused_where_it_cannot_work(monkeypatch):
         control.Ipopt(direct=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"`options` is .*; it must be a tuple of pairs"):
         control.Ipopt(options={"tol": 1.0})  # pyright: ignore[reportArgumentType]
+
+
+def test_ipopt_works_in_sizes():
+    """A cart that moves by 1e6 m: IPOPT takes 8 iterations as over 1 m, and 17 in metres and newtons."""
+    pytest.importorskip("ipyopt")
+    limit = control.PathLimit(value, -5e6, 5e6, name="force")
+    result = control.solve(pushed(1.0, 1e6, 1.0, limit), control.Ipopt(control.Collocation(3, 3)))
+    assert result.certificate is not None
+    assert result.certificate.holds
+    assert len(result.history["cost"]) <= 16  # with those of the search that goes on from there

@@ -34,7 +34,7 @@ def test_rank_of_constraints_in_both_precisions(dtype, dependent):
     dependent for φ of rounding errors."""
     rows = lambda angle: np.array([[1, 0, 0], [np.cos(angle), np.sin(angle), 0]], dtype)
     for angle, independent in ((0.05, True), (dependent, False)):
-        basis, unique = _null_space(rows(angle))
+        basis, unique = _null_space(rows(angle), np.finfo(dtype).eps)
         assert unique is independent
         assert basis.shape == (3, 1 if independent else 2)
 

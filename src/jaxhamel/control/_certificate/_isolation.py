@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
+from jaxhamel.control._certificate._violation import largest_effect
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
@@ -45,12 +46,18 @@ class End(NamedTuple):
     """The end of a search from a displaced point.
 
     `change`: of the cost, relative to its size, infinite if the search fails; `distance`: from the point, relative to
-    the step; `done`: converged.
+    the step; `done`: converged; `doubt`: the part of the change that violations at both points may explain,
+    infinite if they are larger than the tolerance.
     """
 
     change: float
     distance: float
     done: bool
+    doubt: float = 0.0
+
+    def is_lower(self, by: float) -> bool:
+        """Whether the cost falls by more than `by`, whatever the violations explain."""
+        return self.change + self.doubt < -by
 
 
 def kind_along(
@@ -62,8 +69,8 @@ def kind_along(
     one ends at a lower cost, `"strict minimum"` if those from far come back and no other direction is flat, otherwise
     `"undecided"`.
     """
-    known = float(tolerance)  # violations of this size change the cost by about as much
-    lower, equal = max(1e-7, known), max(1e-9, known)
+    known = float(tolerance)
+    lower, equal = max(1e-7, 10 * known), max(1e-9, known)
     sizes = transcription.sizes
     size = _largest_change(sizes, (state.w.c, state.w.p))
     near = STEP * (size + 1e-3) / _largest_change(sizes, flat[:2])
@@ -72,7 +79,7 @@ def kind_along(
     if kind == "not a minimum" or far <= 3 * near:
         return kind
     ends = _ends(transcription, state, flat, far, tolerance, lower)
-    if any(end.change < -lower for end in ends):
+    if any(end.is_lower(lower) for end in ends):
         return "not a minimum"
     back = [end.done and end.distance < RETURNED for end in ends]
     return "strict minimum" if flat.alone and all(back) else kind
@@ -111,19 +118,23 @@ def _again(
     c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
     floor, one = jnp.asarray(FLOOR, state.mu.dtype), jnp.asarray(1)
     end = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
-    change = np.inf
+    known = largest_effect(transcription, state.w, state.duals)
+    change, doubt, size = np.inf, np.inf, 1 + abs(float(state.cost))
     for _ in range(LOGGED):
-        # the call examines the iterate `end`, whose cost and errors it returns, and makes a step from it
+        # The call examines the iterate `end`, whose cost and errors it returns, and makes a step from it.
+        w, duals = end.w, end.duals
         end, *_ = more_iterations(transcription, end, tolerance, one)
-        feasible = float(end.errors.violation) <= 10 * float(tolerance)
-        change = float(end.cost - state.cost) / (1 + abs(float(state.cost)))
-        if bool(end.done) or (feasible and change < -lower):
+        change = float(end.cost - state.cost) / size
+        doubt = np.inf
+        if change < -lower and float(end.errors.violation) <= float(tolerance):
+            doubt = (known + largest_effect(transcription, w, duals)) / size
+        if bool(end.done) or change + doubt < -lower:
             break
     else:
         change = np.inf
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
     distance = _largest_change(sizes, way) / _largest_change(sizes, step)
-    return End(change, distance, bool(end.done))
+    return End(change, distance, bool(end.done), doubt)
 
 
 def _largest_change(sizes: TypicalSizes | None, change: tuple[Any, ...]) -> float:
@@ -144,7 +155,7 @@ def _kind_of_point(ends: list[End], lower: float, equal: float) -> str:
 
     A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative.
     """
-    if any(end.change < -lower for end in ends):
+    if any(end.is_lower(lower) for end in ends):
         return "not a minimum"
     level = [end.done and abs(end.change) < equal and end.distance > 0.3 for end in ends]
     return "minimum, not isolated" if all(level) else "undecided"

@@ -11,11 +11,11 @@ signs are the same.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._isolation import FlatDirection
@@ -38,8 +38,9 @@ class SecondOrder(NamedTuple):
 
     - `kind`: a value of `Certificate.second_order`; `unique`: whether the multipliers are unique; `words`: a sentence.
     - `along`: a direction of least curvature, where it leaves the kind open: its curvature is zero, or negative with
-      multipliers that are not unique, since with others it may be positive.
-    - `falls`: whether this curvature is negative.
+      multipliers that are not unique, since with others it may be positive, or negative without the barrier of the limits
+      only.
+    - `falls`: whether this curvature is negative, also with the barrier.
     - `examined`: whether the eigenvalues were computed; `none`: a sentence if there are no multipliers, otherwise empty.
     """
 
@@ -77,61 +78,96 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     if count > MOST_CONTROLS:
         return NOT_EXAMINED._replace(words=f"curvature: undecided, {count} controls are too many")
     try:
-        H, D, controls = _dense(transcription, state, parts)
+        found = _dense(transcription, state, parts)
     except np.linalg.LinAlgError:  # the weights of the feedback are beyond rounding
         return NOT_EXAMINED._replace(words="curvature: undecided, numbers differ too much in size")
-    if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
+    if not all(np.all(np.isfinite(x)) for x in found):
         return NOT_EXAMINED._replace(words="curvature: undecided, not finite")
-    basis, unique = _null_space(D)
+    basis, unique = _null_space(found.D, float(np.finfo(state.w.c.dtype).eps))
     if not basis.shape[1]:
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")
-    values, vectors = np.linalg.eigh(basis.T @ H @ basis)
+    return _by_curvature(found, basis, unique, state)
+
+
+def _by_curvature(found: "Matrices", basis: Dense, unique: bool, state: SearchState) -> SecondOrder:
+    """The outcome by the eigenvalues of the Hessian in the directions of `basis`.
+
+    A negative curvature that the barrier of limits which nearly bind makes positive leaves the kind open: in its direction
+    a motion soon meets these limits.
+    """
+    values, vectors = np.linalg.eigh(basis.T @ found.H @ basis)
     least, size = float(values[0]), float(np.max(np.abs(values)))
-    rounding = 1e3 * float(np.finfo(H.dtype).eps)
-    small = max(max(1e-7, rounding) * size, rounding * float(np.max(np.abs(H))))
+    rounding = 1e3 * float(np.finfo(state.w.c.dtype).eps)
+    small = max(max(1e-7, rounding) * size, rounding * float(np.max(found.terms)))
     shown = f"least curvature {least:.2e} per unit of control"
     if least > small:
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
-    falls = least < -small
+    with_barrier = np.linalg.eigvalsh(basis.T @ (found.H + found.barrier) @ basis)
+    held = bool(least < -small and with_barrier[0] > small)
+    shown += ", positive with the barrier of the limits" if held else ""
+    falls = least < -small and not held
     if falls and unique:
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
     direction = basis @ vectors[:, 0]
-    change = (controls @ direction).reshape(state.w.c.shape), direction[N * shapes.c :]
-    alone = int(np.sum(values <= small)) == 1
+    count = state.w.c.size
+    change = (found.controls @ direction).reshape(state.w.c.shape), direction[count:]
+    alone = held or int(np.sum(values <= small)) == 1
     return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone), falls)
 
 
-def _null_space(D: Dense) -> tuple[Dense, bool]:
-    """An orthonormal basis of the directions with D v = 0, and whether the rows of D are independent."""
+def _null_space(D: Dense, eps: float) -> tuple[Dense, bool]:
+    """An orthonormal basis of the directions with D v = 0, and whether the rows of D are independent.
+
+    `eps`: the rounding unit of the rows' entries.
+    """
     lengths = np.linalg.norm(D, axis=1, keepdims=True)
     if not D.shape[0]:
         return np.eye(D.shape[1], dtype=D.dtype), True
     zero = lengths <= ZERO_ROW * np.max(lengths, initial=0.0)
     scaled = np.where(zero, 0.0, D / np.where(zero, 1.0, lengths))
     _, sizes, rows = np.linalg.svd(scaled, full_matrices=True)
-    eps = float(np.finfo(D.dtype).eps)
     tiny = min(1e6 * eps, eps**0.5) * float(sizes[0])  # 2e-10, in single precision 3e-4
     rank = int(np.sum(sizes > tiny))
     return rows[rank:].T, rank == D.shape[0]
 
 
-def _dense(
-    transcription: Transcription, state: SearchState, parts: Parts
-) -> tuple[Dense, Dense, Dense]:
-    """The Hessian, the rows of conditions and active limits, and the controls, in the scaled controls and parameters."""
-    H, A, D, G = (np.asarray(x) for x in _blocks(transcription, state, parts))
+class Matrices(NamedTuple):
+    """The matrices of the second-order condition in v, the scaled controls and parameters.
+
+    - `H`: the Hessian; `terms`: the sums of the absolute values of the terms of its entries, by which rounding is judged.
+    - `D`: the rows of conditions and active limits; `barrier`: the Hessian of the barrier of the other limits.
+    - `controls`: the controls by v.
+    """
+
+    H: Dense
+    terms: Dense
+    D: Dense
+    barrier: Dense
+    controls: Dense
+
+
+def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> Matrices:
+    """The matrices at an iterate, with products in double precision: their rounding is that of the given derivatives."""
+    H, A, D, G = (np.asarray(x, float) for x in _blocks(transcription, state, parts))
     shapes, active = Shapes.of(transcription), _active(transcription, state)
     scale = _scale(transcription, state)
     v = len(scale)
-    total, rows = np.zeros((v, v), H.dtype), np.zeros((D.shape[1], v), H.dtype)
+    total, terms, barrier, rows = (np.zeros((k, v)) for k in (v, v, v, D.shape[1]))
     limits, controls = [], []
+    of_barrier, at_ends = _barrier_curvature(transcription, state)
     for i, o in enumerate(_in_controls(A, _gains(A, scale, shapes), scale, shapes)):
+        of_limits = G[i] @ o
         total += o.T @ H[i] @ o
+        terms += np.abs(o).T @ np.abs(H[i]) @ np.abs(o)
         rows += D[i] @ o
-        limits.append(G[i][active[i]] @ o)
+        barrier += (of_limits.T * np.where(active[i], 0.0, of_barrier[i])) @ of_limits
+        limits.append(of_limits[active[i]])
         controls.append(o[shapes.d : shapes.d + shapes.c])
-    ends = _active_bounds(transcription, state, v)
-    return total, np.concatenate([rows, *limits, ends]), np.concatenate(controls)
+    binds = _active_bounds(transcription, state)
+    ends = np.arange(v - len(binds), v)
+    barrier[ends, ends] += np.where(binds, 0.0, at_ends) * scale[ends] ** 2
+    D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
+    return Matrices(total, terms, D, barrier, np.concatenate(controls))
 
 
 def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Iterator[Dense]:
@@ -174,7 +210,7 @@ def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray
     controls = 1 / np.sqrt(lengths[:, None] * weights[None])
     controls = controls.reshape(state.w.c.shape) * np.asarray(size_of(transcription.sizes, "c"))
     parameters = np.ones(state.w.p.shape[0]) * np.asarray(size_of(transcription.sizes, "p"))
-    return np.append(controls.ravel(), parameters).astype(weights.dtype)
+    return np.append(controls.ravel(), parameters)
 
 
 def _active(transcription: Transcription, state: SearchState):
@@ -182,14 +218,26 @@ def _active(transcription: Transcription, state: SearchState):
     return binding(transcription, state.w, state.duals).reshape(state.w.slack.shape[0], -1)
 
 
-def _active_bounds(transcription: Transcription, state: SearchState, v: int) -> Dense:
-    """The gradients of the bounds of the parameters p that bind, one row for each."""
+def _barrier_curvature(transcription: Transcription, state: SearchState) -> tuple[Dense, Any]:
+    """m/s with multipliers m and distances s: for each limit and point `(N, M r)`, for each bound of a parameter `(p,)`."""
+    t, w, duals = transcription, state.w, state.duals
+    limits = _curvature(duals.low, w.slack - t.lower) + _curvature(duals.high, t.upper - w.slack)
+    bounds = _curvature(duals.p_low, w.p - t.p_lower) + _curvature(duals.p_high, t.p_upper - w.p)
+    return limits.reshape(limits.shape[0], -1), bounds
+
+
+def _curvature(multiplier, distance) -> Float[np.ndarray, "..."]:
+    m, s = (np.asarray(x, float) for x in (multiplier, distance))
+    return np.divide(m, s, out=np.zeros_like(m), where=s > 0)
+
+
+def _active_bounds(transcription: Transcription, state: SearchState) -> Bool[np.ndarray, " p"]:
+    """For each parameter, whether one of its bounds binds."""
     p, duals = np.asarray(state.w.p), state.duals
     size = np.asarray(size_of(transcription.sizes, "p")) ** 2  # see `binding`
-    binds = (np.asarray(duals.p_low) * size > p - np.asarray(transcription.p_lower)) | (
+    return (np.asarray(duals.p_low) * size > p - np.asarray(transcription.p_lower)) | (
         np.asarray(duals.p_high) * size > np.asarray(transcription.p_upper) - p
     )
-    return np.eye(v, dtype=p.dtype)[v - p.shape[0] :][binds]
 
 
 @compiled_with(QUICK)

@@ -47,6 +47,14 @@ def _largest_residual(residuals) -> float:
 evaluated = compiled_with(QUICK)(evaluate)
 
 
+def largest_effect(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
+    """Σ |λ r| with the residuals r of all constraints: the most by which these change the cost, to first order."""
+    residuals = evaluated(transcription, w)[1]
+    multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
+    pairs = zip(multipliers, residuals, strict=True)
+    return sum(float(np.sum(np.abs(np.asarray(a) * np.asarray(b)))) for a, b in pairs)
+
+
 def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
     """For each condition, the name of its constraint; conditions at the first time come first."""
     y_first, y_last = eqx.filter_eval_shape(ends_unknowns, transcription, w)

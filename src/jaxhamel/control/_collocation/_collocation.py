@@ -28,7 +28,7 @@ class Collocation(eqx.Module):
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
       other; None: those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
-    - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-4 in single
+    - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-5 in single
       precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
       the search, the result is the guess.

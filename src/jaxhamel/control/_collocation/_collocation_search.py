@@ -99,7 +99,7 @@ class CollocationSearch(AbstractSearch):
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
         dtype = problem.u0.dtype
-        least = 1e-12 if dtype == jnp.float64 else 1e-4
+        least = 1e-12 if dtype == jnp.float64 else 1e-5
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
         shares = shares_of(problem, method.intervals)

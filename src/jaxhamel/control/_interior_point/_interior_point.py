@@ -91,8 +91,9 @@ def examined(
     parts = parts_of(transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
     errors = errors_of(transcription, w, duals, parts, residuals, jnp.zeros_like(state.mu))
-    near = jnp.where(errors.largest() <= 10 * tolerance, state.near + 1, 0)
-    # five successive iterates within ten tolerances: rounding does not let them come closer
+    close = jnp.maximum(10 * tolerance, 1e4 * jnp.finfo(tolerance.dtype).eps)  # 1e-3 or 2e-12
+    near = jnp.where(errors.largest() <= close, state.near + 1, 0)
+    # five successive iterates as close as this: rounding does not let them come closer
     done = (errors.largest() <= tolerance) | (near >= 5)
     own = errors_of(transcription, w, duals, parts, residuals, state.mu).largest()
     smaller = jnp.maximum(tolerance / 10, jnp.minimum(0.2 * state.mu, state.mu**1.5))

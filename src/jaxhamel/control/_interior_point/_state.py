@@ -39,7 +39,8 @@ class SearchState(NamedTuple):
     - `w`, `duals`: the iterate and its multipliers; `mu`: the barrier parameter; `filter`: the filter of the line search;
       `estimates`: whether the next iteration estimates the multipliers instead of making a step.
     - `cost`, `errors`: those of the iterate; `done`: whether the search has converged; `stuck`: the number of successive
-      steps of the shortest length; `near`: the number of successive iterates within ten times the tolerance.
+      steps of the shortest length; `near`: the number of successive iterates within ten times the tolerance, or
+      within rounding.
     - `floor`: the least regularisation of all steps; `damping`: a further lower limit of it after steps that the line search
       had to shorten; `shift`: the last regularisation above these that a step needed, or 0.
     """

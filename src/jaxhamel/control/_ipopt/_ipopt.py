@@ -21,11 +21,13 @@ from jaxhamel.control._ipopt._sparse import (
     hessian_places,
     iterate_of,
     jacobian_places,
+    sizes_of_program,
     values_at,
     vector_of,
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
+from jaxhamel.control._scaling._sizes import of_size, size_of
 
 FINAL_BARRIER = 1e-9  # μ with which the search of `Collocation` continues from IPOPT's point
 
@@ -68,19 +70,23 @@ class Ipopt(eqx.Module):
 
 
 class _SparseProgram:
-    """The nonlinear program of a search, with its values and derivatives at the latest point."""
+    """The nonlinear program of a search, with its values and derivatives at the latest point.
+
+    IPOPT has all unknowns and constraints divided by their sizes, `of_z` and `of_g`.
+    """
 
     def __init__(self, search: CollocationSearch):
         self.search, self.transcription = search, search.transcription
         self.like = search.state.w
         rows = search.state.duals.conditions.shape[0]
         self.numbers = Numbering.of(self.transcription, self.like, rows)
+        self.of_z, self.of_g = sizes_of_program(self.transcription.sizes, self.like, rows)
         self.jacobian, self.hessian = jacobian_places(self.numbers), hessian_places(self.numbers)
         self.key, self.found = b"", None
 
     def solve(self, ipyopt: Any, method: Collocation, options: dict[str, Any]) -> None:
         """Runs IPOPT, and sets the search's state to IPOPT's point and multipliers."""
-        z = np.array(vector_of(self.like))
+        z = np.asarray(vector_of(self.like)) / self.of_z
         lower, upper = self._bounds(z.size)
         given = {"tol": float(self.search.tolerance), "max_iter": method.max_iterations}
         given |= {
@@ -95,9 +101,9 @@ class _SparseProgram:
             z.size, lower, upper, g_lower.size, g_lower, g_upper,
             (self.jacobian.rows, self.jacobian.columns), (self.hessian.rows, self.hessian.columns),
             lambda z: float(self._values(z)[0]),
-            lambda z, out: _into(out, self._derivatives(z)[0]),
-            lambda z, out: _into(out, self._values(z)[1]),
-            lambda z, out: _into(out, np.asarray(self._derivatives(z)[1])[self.jacobian.kept]),
+            lambda z, out: _into(out, self.of_z * np.asarray(self._derivatives(z)[0])),
+            lambda z, out: _into(out, np.asarray(self._values(z)[1]) / self.of_g),
+            self._jacobian,
             self._hessian,
             self._note,
             ipopt_options=given,
@@ -109,12 +115,14 @@ class _SparseProgram:
     def _set_state(self, z: Array, multipliers: Array, low: Array, high: Array) -> None:
         """Sets the search's state to IPOPT's point and multipliers, which are moved inside their bounds."""
         t, count = self.transcription, self.like.p.shape[0]
-        split = z.shape[0] - count
-        p, *of_p = _central(z[split:], t.p_lower, t.p_upper, low[split:], high[split:])
-        w = iterate_of(self.like, t, jnp.concatenate([z[:split], p]))
-        duals = duals_of(self.like, multipliers, (of_p[0], of_p[1]))
-        value = evaluate(t, w)[1].limits
-        slack, low, high = _central(value, t.lower, t.upper, duals.low, duals.high)
+        split, of_p = z.shape[0] - count, self.of_z[z.shape[0] - count :]
+        bounds = t.p_lower, t.p_upper
+        p, *of_bounds = _central(of_p, of_p * z[split:], *bounds, low[split:], high[split:])
+        w = iterate_of(self.like, t, jnp.concatenate([self.of_z[:split] * z[:split], p]))
+        duals = duals_of(self.like, multipliers / self.of_g, (of_bounds[0], of_bounds[1]))
+        size = of_size(jnp.ones_like(w.slack), size_of(t.sizes, "limits"))
+        value, low, high = evaluate(t, w)[1].limits, size * duals.low, size * duals.high
+        slack, low, high = _central(size, value, t.lower, t.upper, low, high)
         w, duals = w._replace(slack=slack), duals._replace(low=low, high=high)
         begun = first_state(t, w, jnp.asarray(FINAL_BARRIER, z.dtype))
         self.search.state = begun._replace(duals=duals, estimates=jnp.asarray(False))
@@ -126,7 +134,7 @@ class _SparseProgram:
         if count:
             lower[-count:] = np.asarray(self.transcription.p_lower)
             upper[-count:] = np.asarray(self.transcription.p_upper)
-        return lower, upper
+        return lower / self.of_z, upper / self.of_z
 
     def _constraint_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) bounds of the constraints g: 0 for equations."""
@@ -134,7 +142,8 @@ class _SparseProgram:
         equations = np.zeros(self._rows)
         sides = (self.transcription.lower, self.transcription.upper)
         lower, upper = (np.broadcast_to(np.asarray(x), shape).ravel() for x in sides)
-        return np.concatenate([equations, lower]), np.concatenate([equations, upper])
+        sides = np.concatenate([equations, lower]), np.concatenate([equations, upper])
+        return sides[0] / self.of_g, sides[1] / self.of_g
 
     @property
     def _rows(self) -> int:
@@ -143,23 +152,31 @@ class _SparseProgram:
         return numbers.stages.size + numbers.gaps.size + numbers.conditions.size
 
     def _values(self, z: np.ndarray) -> Any:
-        return values_at(self.transcription, self.like, jnp.asarray(z))
+        return values_at(self.transcription, self.like, jnp.asarray(self.of_z * z))
 
     def _derivatives(self, z: np.ndarray, multipliers: np.ndarray | None = None) -> Any:
-        """(gradient, Jacobian, Hessian), computed only if the point or the multipliers have changed."""
-        known = np.zeros(self._constraint_bounds()[0].size) if multipliers is None else multipliers
+        """(gradient, Jacobian, Hessian) in the units of the problem, computed only if the point or the multipliers have
+        changed."""
+        known = np.zeros_like(self.of_g) if multipliers is None else multipliers / self.of_g
         key = z.tobytes() + (b"" if multipliers is None else multipliers.tobytes())
         if key != self.key:
-            at = self.transcription, self.like, jnp.asarray(z), jnp.asarray(known)
+            at = self.transcription, self.like, jnp.asarray(self.of_z * z), jnp.asarray(known)
             self.key, self.found = key, derivatives_at(*at)
         return self.found
+
+    def _jacobian(self, z: np.ndarray, out: np.ndarray) -> None:
+        """Writes the Jacobian of the constraints to `out`."""
+        places = self.jacobian
+        sizes = self.of_z[places.columns] / self.of_g[places.rows]
+        _into(out, sizes * np.asarray(self._derivatives(z)[1])[places.kept])
 
     def _hessian(self, z: np.ndarray, multipliers: np.ndarray, factor: float, out: np.ndarray):
         """Writes the Hessian of `factor` · cost + multipliers · constraints to `out`."""
         of_both = np.asarray(self._derivatives(z, multipliers)[2])
         if factor != 1.0:
             of_both = of_both + (factor - 1.0) * np.asarray(self._derivatives(z)[2])
-        _into(out, of_both[self.hessian.kept])
+        sizes = self.of_z[self.hessian.rows] * self.of_z[self.hessian.columns]
+        _into(out, sizes * of_both[self.hessian.kept])
 
     def _note(self, mode, k, cost, violation, stationarity, mu, norm, shift, dual, step, trials):
         """Adds an iteration to the history, as a callback of IPOPT; returns True, with which IPOPT continues."""
@@ -173,11 +190,15 @@ class _SparseProgram:
         return True
 
 
-def _central(value: Array, lower: Array, upper: Array, low: Array, high: Array):
-    """Moves a value inside its bounds, and raises their multipliers: (value − lower) low ≥ μ, (upper − value) high ≥ μ."""
+def _central(size: Any, value: Array, lower: Array, upper: Array, low: Array, high: Array):
+    """Moves a value inside its bounds, and raises their multipliers: (value − lower) low ≥ μ, (upper − value) high ≥ μ.
+
+    `low`, `high`: multipliers of the bounds divided by `size`. Value and multipliers are returned in the problem's units.
+    """
     mu, finite = FINAL_BARRIER, jnp.isfinite
-    value = jnp.maximum(value, lower + mu / jnp.maximum(low, 1e-4))
-    value = jnp.minimum(value, upper - mu / jnp.maximum(high, 1e-4))
+    value = jnp.maximum(value, lower + size * mu / jnp.maximum(low, 1e-4))
+    value = jnp.minimum(value, upper - size * mu / jnp.maximum(high, 1e-4))
+    low, high = low / size, high / size
     low = jnp.where(finite(lower), jnp.maximum(low, mu / (value - lower)), 0.0)
     high = jnp.where(finite(upper), jnp.maximum(high, mu / (upper - value)), 0.0)
     equal = lower == upper

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate, parts_of
+from jaxhamel.control._scaling._sizes import TypicalSizes
 
 FIXED = -1  # place of those entries of the initial state that are given, not unknown
 
@@ -141,6 +142,24 @@ def iterate_of(like: CollocationPoint, transcription: Transcription, z: Array) -
 def vector_of(w: CollocationPoint) -> Float[Array, " z"]:
     """The unknowns z of an iterate."""
     return jnp.concatenate([w.x[1:].ravel(), w.X.ravel(), w.c.ravel(), w.p])
+
+
+def sizes_of_program(
+    sizes: TypicalSizes | None, like: CollocationPoint, rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of all unknowns z and of all constraints g; `rows`: the number of conditions."""
+    if sizes is None:
+        return np.ones(vector_of(like).size), np.ones(
+            like.X.size + like.x[1:].size + rows + like.slack.size
+        )
+
+    def flat(size, shape):
+        return np.broadcast_to(np.asarray(size), shape).ravel()
+
+    x, X = flat(sizes.x, like.x[1:].shape), flat(sizes.x, like.X.shape)
+    unknowns = x, X, flat(sizes.c, like.c.shape), sizes.p
+    limits = flat(sizes.limits, like.slack.shape)
+    return np.concatenate(unknowns), np.concatenate([X, x, sizes.conditions, limits])
 
 
 def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Array]) -> Duals:
