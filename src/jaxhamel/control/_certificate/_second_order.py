@@ -89,7 +89,9 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     return _by_curvature(found, basis, unique, state)
 
 
-def _by_curvature(found: "Matrices", basis: Dense, unique: bool, state: SearchState) -> SecondOrder:
+def _by_curvature(
+    found: "ReducedMatrices", basis: Dense, unique: bool, state: SearchState
+) -> SecondOrder:
     """The outcome by the eigenvalues of the Hessian in the directions of `basis`.
 
     A negative curvature that the barrier of limits which nearly bind makes positive leaves the kind open: in its direction
@@ -131,7 +133,7 @@ def _null_space(D: Dense, eps: float) -> tuple[Dense, bool]:
     return rows[rank:].T, rank == D.shape[0]
 
 
-class Matrices(NamedTuple):
+class ReducedMatrices(NamedTuple):
     """The matrices of the second-order condition in v, the scaled controls and parameters.
 
     - `H`: the Hessian; `terms`: the sums of the absolute values of the terms of its entries, by which rounding is judged.
@@ -146,7 +148,7 @@ class Matrices(NamedTuple):
     controls: Dense
 
 
-def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> Matrices:
+def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> ReducedMatrices:
     """The matrices at an iterate, with products in double precision: their rounding is that of the given derivatives."""
     H, A, D, G = (np.asarray(x, float) for x in _blocks(transcription, state, parts))
     shapes, active = Shapes.of(transcription), _active(transcription, state)
@@ -167,7 +169,7 @@ def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> Ma
     ends = np.arange(v - len(binds), v)
     barrier[ends, ends] += np.where(binds, 0.0, at_ends) * scale[ends] ** 2
     D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
-    return Matrices(total, terms, D, barrier, np.concatenate(controls))
+    return ReducedMatrices(total, terms, D, barrier, np.concatenate(controls))
 
 
 def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Iterator[Dense]:

@@ -115,7 +115,8 @@ class _SparseProgram:
     def _set_state(self, z: Array, multipliers: Array, low: Array, high: Array) -> None:
         """Sets the search's state to IPOPT's point and multipliers, which are moved inside their bounds."""
         t, count = self.transcription, self.like.p.shape[0]
-        split, of_p = z.shape[0] - count, self.of_z[z.shape[0] - count :]
+        split = z.shape[0] - count
+        of_p = jnp.asarray(self.of_z[split:])
         bounds = t.p_lower, t.p_upper
         p, *of_bounds = _central(of_p, of_p * z[split:], *bounds, low[split:], high[split:])
         w = iterate_of(self.like, t, jnp.concatenate([self.of_z[:split] * z[:split], p]))
