@@ -133,7 +133,9 @@ METHOD = Table(
         "intervals": Key(integer(1), "number of intervals of the mesh", 20),
         "degree": Key(integer(1, 9), "number of collocation points in each interval", 4),
         "points": Key(
-            choice("gauss", "radau"), "collocation points; radau for limits that bind", "gauss"
+            choice("auto", "gauss", "radau"),
+            "collocation points; auto: radau if all path limits are limits of the state, otherwise gauss",
+            "auto",
         ),
         "tolerance": Key(POSITIVE, "tolerance of stationarity (scaled) and of violation", 1e-9),
         "error": Key(

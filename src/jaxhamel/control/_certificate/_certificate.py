@@ -180,7 +180,7 @@ def _effect_of_limits(
     kinks = unit * kink_excess(*solved)
     notes = (
         on_small_cost(gap, cost, may_be_zero),
-        on_tight_limits(raised, cost),
+        on_tight_limits(raised, cost, transcription.rule.points[-1] < 1.0),
         on_kinks(kinks, cost),
     )
     known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from jaxhamel.control._certificate._violation import evaluated, names_of_limits
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals, Parts
+from jaxhamel.control._interior_point._derivatives import Duals, Parts, weighted
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._junctions import rows_by_control
 from jaxhamel.control._mesh._switches import switches_of
@@ -22,10 +22,7 @@ from jaxhamel.control._mesh._switches import switches_of
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
     """The relative change of the cost by the remaining residuals r of all constraints, |λ · r| / (1 + |J|)."""
     cost, residuals = evaluated(transcription, w)
-    multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
-    pairs = zip(multipliers, residuals, strict=True)
-    total = sum(float(np.sum(np.asarray(a) * np.asarray(b))) for a, b in pairs)
-    return abs(total) / (1 + abs(float(cost)))
+    return abs(float(weighted(duals, residuals))) / (1 + abs(float(cost)))
 
 
 def tightening_excess(
@@ -122,13 +119,19 @@ def is_determined(gap: float, cost: float, most: float, may_be_zero: bool = True
 SCALE = "choose units in which states, controls and limits are about 1"
 
 
-def on_tight_limits(excess: float, cost: float) -> str:
-    """A sentence if `excess`, the effect of bounds moved inwards, is not small beside the cost; empty otherwise."""
+def on_tight_limits(excess: float, cost: float, radau: bool = False) -> str:
+    """A sentence if `excess`, the effect of bounds moved inwards, is not small beside the cost; empty otherwise.
+
+    **Arguments:** `radau`: whether Radau points might lower it.
+    """
     if excess <= SMALL_SHARE * abs(cost):
         return ""
+    way = (
+        'more `intervals`, or `points="radau"`, lower it' if radau else "more `intervals` lower it"
+    )
     return (
         f"cost: limits moved inwards, so that they hold between the collocation points too, raise it by about {excess:.1e}; "
-        "more `intervals` lower it"
+        f"{way}"
     )
 
 

@@ -89,9 +89,12 @@ def _limit_violations(transcription: Transcription, w: CollocationPoint) -> list
 def excesses(
     transcription: Transcription, w: CollocationPoint
 ) -> tuple[Float[np.ndarray, "N r"], Float[np.ndarray, "N r"]]:
-    """The largest violations of each limit in each interval: of its lower bound, and of its upper bound."""
+    """The largest violations of each limit in each interval: of its lower bound, and of its upper bound.
+
+    The bounds of `transcription` are equal at all points of an interval, as the problem's are.
+    """
     values = np.asarray(_on_fine_grid(transcription, w))
-    lower, upper = (np.asarray(x) for x in (transcription.lower, transcription.upper))
+    lower, upper = (np.asarray(x)[:, :1] for x in (transcription.lower, transcription.upper))
     below, above = lower - values, values - upper
     return np.maximum(below, 0.0).max(axis=1), np.maximum(above, 0.0).max(axis=1)
 

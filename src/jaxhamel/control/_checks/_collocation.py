@@ -30,8 +30,10 @@ def check_collocation(method) -> None:
         raise ValueError(
             f"`degree` is {described(method.degree)}; it must be a whole number from 1 to 9. Take 4, or 3."
         )
-    if not isinstance(method.points, str) or method.points not in ("gauss", "radau"):
-        raise ValueError(f'`points` is {described(method.points)}; it must be "gauss" or "radau".')
+    if not isinstance(method.points, str) or method.points not in ("auto", "gauss", "radau"):
+        raise ValueError(
+            f'`points` is {described(method.points)}; it must be "auto", "gauss" or "radau".'
+        )
     for name, example in (("tolerance", "1e-9"), ("barrier", "0.1")):
         value = getattr(method, name)
         check_positive(name, value, f"Give a number larger than zero, say {example}.")

@@ -26,8 +26,10 @@ class Collocation(eqx.Module):
     **Arguments:**
 
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
-      other; None: those of the problem's `ts`, which stay unless `error` is given.
-    - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
+      other, and at which a limit of the state begins or ceases to bind (of an acceleration's second integrals, such as
+      positions, with Radau points only); None: those of the problem's `ts`, which stay unless `error` is given.
+    - `degree`: s; `points`: `"gauss"` (order 2s), `"radau"` (order 2s − 1, with a point at each node), or `"auto"`: Radau
+      points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points.
     - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-5 in single
       precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
@@ -41,12 +43,13 @@ class Collocation(eqx.Module):
     and `ControlAt`, the method takes `PathLimit`, `FreeEndTime`, `FreeInitialState`, `BoundaryConditions` and
     `DesignParameter`.
 
-    Source: Betts 2010, ch. 4; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.5; Wächter and Biegler 2006.
+    Source: Betts 2010, ch. 4; Bryson, Denham and Dreyfus 1963 (limits of the state); Hairer and Wanner, Solving Ordinary
+    Differential Equations II, IV.5; Wächter and Biegler 2006.
     """
 
     intervals: int | None = eqx.field(static=True, default=20)
     degree: int = eqx.field(static=True, default=4)
-    points: str = eqx.field(static=True, default="gauss")
+    points: str = eqx.field(static=True, default="auto")
     tolerance: float = 1e-9
     max_iterations: int = 500
     max_seconds: float = 300.0

@@ -47,6 +47,7 @@ from jaxhamel.control._collocation._new_start import (
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import (
     bent,
+    chosen_points,
     first_iterate,
     guessed,
     shares_of,
@@ -61,6 +62,8 @@ from jaxhamel.control._collocation._tightening import (
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
+from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes, Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 from jaxhamel.control._problem._problem import ControlProblem
@@ -105,7 +108,7 @@ class CollocationSearch(AbstractSearch):
         shares = shares_of(problem, method.intervals)
         if saved is not None:
             shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
-        points = rule(method.points, method.degree)
+        points = rule(chosen_points(method.points, problem), method.degree)
         self.transcription: Transcription = transcribe(problem, points, shares)
         w = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve,
@@ -133,6 +136,7 @@ class CollocationSearch(AbstractSearch):
         # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
         self.moving = MovingNodes()
+        self.arcs = ArcSearch(self.refinement, 1e-3 * bounds_of(dtype).cost)
         self.elastic: Elastic | None = None
         self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
@@ -147,8 +151,9 @@ class CollocationSearch(AbstractSearch):
         """
         if self.fine is not None:
             return to_arrays(*self.fine)
-        if self.moving.before is not None:
-            return to_arrays(*self.moving.before[:2])
+        for part in (self.moving, self.arcs):
+            if part.before is not None:
+                return to_arrays(*part.before[:2])
         state = self.state if self.elastic is None else self.before_elastic
         return to_arrays(self.transcription, state)
 
@@ -177,7 +182,9 @@ class CollocationSearch(AbstractSearch):
 
     def _change_phase(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
-        if self._has_moving_nodes() or self._gives_up_unit() or self._aligns():
+        if self._has_moving_nodes() or self._corrects_arcs():
+            return
+        if self._gives_up_unit() or self._aligns() or self._follows_arcs():
             return
         if self._frees_nodes() or self._tightens():
             return
@@ -285,7 +292,40 @@ class CollocationSearch(AbstractSearch):
         if not self._is_solved():
             return False
         solved = self.tight, self.state, self.parts
-        return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=self._has_kinks()))
+        kinks, kept = self._has_kinks(), self.arcs.times
+        return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=kinks, kept=kept))
+
+    def _follows_arcs(self) -> bool:
+        """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""
+        if not self._is_solved() or self.rounds:
+            return False
+        posed = self.arcs.begin(Solved(self.tight, self.state, self.parts))
+        return posed is not None and self._takes_posed(posed)
+
+    def _corrects_arcs(self) -> bool:
+        """Continues with corrected times of boundary arcs, or with the solution before if they are not found; returns
+        whether the search goes on with one of them."""
+        if self.arcs.before is None:
+            return False
+        broken = int(self.state.stuck) >= STUCK or not np.isfinite(self.rows[-1]["cost"])
+        if broken or len(self.rows) - self.since >= ARC_ITERATIONS:
+            self._takes_solution(self.arcs.give_up())
+            return False
+        if bool(self.state.done):
+            solved = Solved(self.tight, self.state, self.parts)
+            posed = self.arcs.next(self.transcription, solved)
+            if posed is None:
+                self._takes_solution(self.arcs.give_up())
+                return False
+            self._takes_posed(posed)
+        return True
+
+    def _takes_posed(self, posed: Posed) -> bool:
+        """Continues with another mesh and other bounds; returns True."""
+        self.transcription, self.tight, state = posed
+        self.moving.forget()
+        self._go_on(state)
+        return True
 
     def _frees_nodes(self) -> bool:
         """Continues with the times of nodes at switches as unknowns; returns whether it does.
@@ -321,7 +361,10 @@ class CollocationSearch(AbstractSearch):
         """Continues on a refined mesh if the error between the nodes is too large; returns whether it does."""
         if not self._is_solved():
             return False
-        return self._takes_mesh(self.refinement.refined(self.transcription, self.state))
+        found = self.refinement.refined(self.transcription, self.state)
+        if found is not None:
+            self.arcs.forget()
+        return self._takes_mesh(found)
 
     def _takes_mesh(self, found: tuple[Transcription, SearchState] | None) -> bool:
         """Continues on another mesh; returns whether there is one."""
@@ -364,7 +407,8 @@ class CollocationSearch(AbstractSearch):
 
     def _is_solved(self) -> bool:
         """Whether the problem itself, on the method's mesh, is solved."""
-        own = self.elastic is None and self.fine is None and self.moving.before is None
+        parts = self.elastic, self.fine, self.moving.before, self.arcs.before
+        own = all(part is None for part in parts)
         return own and bool(self.state.done)
 
     def _hopeless(self) -> bool:
@@ -383,7 +427,7 @@ class CollocationSearch(AbstractSearch):
         return float(np.max(found / sizes, initial=0.0)) < negligible_violation(self.state.w)
 
     def verdict(self) -> Verdict | None:
-        if self.moving.before is not None:
+        if self.moving.before is not None or self.arcs.before is not None:
             return None
         many = counted(len(self.rows), self.unit)
         if self.elastic is not None and bool(self.state.done):
@@ -419,8 +463,9 @@ class CollocationSearch(AbstractSearch):
 
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
-        if self.moving.before is not None:
-            self._takes_solution(self.moving.give_up())
+        for part in (self.moving, self.arcs):
+            if part.before is not None:
+                self._takes_solution(part.give_up())
         parts = None if self.elastic is not None else self.parts
         own = self.state._replace(w=self._own())
         solved = Solved(self.tight, own, parts)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel._checks._dependence import depends_on
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import (
@@ -71,7 +72,7 @@ def transcribe(
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
 
     def everywhere(x):
-        return jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))
+        return jnp.broadcast_to(x, (shares.shape[0] - 1, len(rule.points), *x.shape))
 
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
@@ -157,6 +158,28 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
     if type(limit) is PathLimit:
         _check_can_hold(problem, limit)
     return shape
+
+
+def chosen_points(kind: str, problem: ControlProblem) -> str:
+    """ "gauss" or "radau": `kind` itself, or the points that "auto" stands for.
+
+    Limits of the state hold between Radau points, one of which is at the node, more closely than between Gauss points. A
+    limited control that reaches its bound needs Gauss points (`_mesh/_junctions.py`).
+    """
+    if kind != "auto":
+        return kind
+    limits = [x for x in problem.constraints if isinstance(x, PathLimit)]
+    return "radau" if limits and not any(_is_of_control(problem, x) for x in limits) else "gauss"
+
+
+def _is_of_control(problem: ControlProblem, limit: PathLimit) -> bool:
+    """Whether the function of a limit depends on the control."""
+    t, value = problem.ts[0], problem.curve(problem.ts[0])
+
+    def at(value):
+        return limit.residual(problem.system, t, problem.q0, problem.u0, Constant(value))
+
+    return depends_on(at, value)[0]
 
 
 def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:

@@ -78,8 +78,8 @@ class Transcription(eqx.Module):
     t0: Scalar
     duration: Scalar
     shares: Float[Array, " N+1"]
-    lower: Float[Array, "N 1 r"]
-    upper: Float[Array, "N 1 r"]
+    lower: Float[Array, "N s r"]
+    upper: Float[Array, "N s r"]
     p_lower: Float[Array, " p"]
     p_upper: Float[Array, " p"]
     cost_unit: Scalar

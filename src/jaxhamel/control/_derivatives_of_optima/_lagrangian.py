@@ -9,7 +9,7 @@ import numpy as np
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._start import first_node
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
-from jaxhamel.control._interior_point._derivatives import Duals, Residuals, evaluate
+from jaxhamel.control._interior_point._derivatives import Duals, Residuals, evaluate, weighted
 from jaxhamel.control._mesh._moving_nodes import transcribed_like
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -41,16 +41,12 @@ def _evaluated(problem: ControlProblem, found: Transcription, w: CollocationPoin
 def _products(duals: Duals, transcription: Transcription, residuals: Residuals) -> Scalar:
     """Σ multipliers · constraints, those of bounds included, up to terms that do not depend on the problem."""
     pairs = (
-        (duals.stages, residuals.stages),
-        (duals.costates[1:], residuals.gaps),
-        (duals.conditions, residuals.conditions),
-        (duals.limits, residuals.limits),
         (duals.low, _zero_if_infinite(transcription.lower)),
         (-duals.high, _zero_if_infinite(transcription.upper)),
         (duals.p_low, transcription.p_lower),
         (-duals.p_high, transcription.p_upper),
     )
-    return sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros((), residuals.gaps.dtype))
+    return sum((jnp.sum(a * b) for a, b in pairs), weighted(duals, residuals))
 
 
 def with_initial_state(

@@ -272,6 +272,13 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
     return jnp.sum(costs) + first_cost + last_cost, residuals
 
 
+def weighted(duals: Duals, residuals: Residuals) -> Scalar:
+    """Σ multipliers · residuals of all equations."""
+    multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
+    products = [jnp.sum(a * b) for a, b in zip(multipliers, residuals, strict=True)]
+    return sum(products[1:], products[0])
+
+
 def values_of(
     transcription: Transcription, w: CollocationPoint, parts: Parts
 ) -> tuple[Scalar, Residuals]:

@@ -234,8 +234,11 @@ class Refinement:
         state: SearchState,
         parts: Parts | None,
         has_kinks: bool = False,
+        kept: list[float] | None = None,
     ) -> tuple[Transcription, SearchState] | None:
         """(transcription, first state of the search) on a mesh with nodes at all switches; None if they are there already.
+
+        **Arguments:** `kept`: further times, as shares of the duration, at which nodes stay.
 
         The errors in the times of the switches fall by a factor of 10 to 100 with each mesh. If controls reach limits inside
         intervals, with an effect on limits or cost (`has_kinks`), nodes move to the junctions of limits, too.
@@ -246,9 +249,10 @@ class Refinement:
         self.follows_junctions |= has_kinks
         joints = junctions_of(transcription, state, parts) if self.follows_junctions else []
         old = np.asarray(transcription.shares, float)
-        shares = _aligned_mesh(old, self.switches + joints)
+        times = self.switches + (kept or [])
+        shares = _aligned_mesh(old, times + joints)
         if shares is None:
-            shares = _aligned_mesh(old, self.switches)
+            shares = _aligned_mesh(old, times)
         least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5
         if shares is None or np.max(np.abs(shares - old)) <= least:
             return None
@@ -263,12 +267,26 @@ class Refinement:
         inner = sorted({int(k) for k in nodes} - {0, len(shares) - 1})
         return tuple(inner) if near and len(inner) * LEAST_NODES <= len(shares) else ()
 
+    def with_nodes_at(
+        self, times: list[float], transcription: Transcription
+    ) -> Transcription | None:
+        """The problem on the mesh with nodes at the switches and at `times`; None if nodes stay or are too few for these."""
+        if not self.may_align:
+            return None
+        shares = _aligned_mesh(np.asarray(transcription.shares, float), self.switches + times)
+        return None if shares is None else self._transcribed(shares, transcription)
+
+    def _transcribed(
+        self, shares: Float[np.ndarray, " M+1"], transcription: Transcription
+    ) -> Transcription:
+        mesh = jnp.asarray(shares, transcription.shares.dtype)
+        known = transcription.cost_unit, transcription.sizes
+        return transcribe(self.problem, transcription.rule, mesh, *known)
+
     def _on_mesh(
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState]:
-        mesh = jnp.asarray(shares, transcription.shares.dtype)
-        known = transcription.cost_unit, transcription.sizes
-        new = transcribe(self.problem, transcription.rule, mesh, *known)
+        new = self._transcribed(shares, transcription)
         return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):

@@ -1,0 +1,192 @@
+"""The part of a search that finds the times of boundary arcs and touch points of limits of the state.
+
+The problem is solved with these limits equal to their bounds on the arcs, and without them in the intervals beside the arcs.
+The optimal cost J then is a smooth function of the arcs' times T, with ∂J/∂T = ∂L/∂T:
+
+- At a touch point the limit acts at one time only. If this is not the time at which the motion touches the bound, the limit
+  is violated beside it, and J is lower: J is largest at the right time, where ∂J/∂T falls through zero.
+- Just outside of an arc, at a time x from its end, the distance from the bound is a x^p + …, where p is the limit's order.
+  At the right time a = 0, because the control, or one of its derivatives, is continuous there; ∂J/∂T, which is the jump of
+  the Hamiltonian and of the order of a², then has a double zero.
+
+The secant method finds these zeros. Each of its steps is another mesh, on which the problem is solved without compilation.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._collocation._points import lagrange
+from jaxhamel.control._collocation._tightening import resumed_in_bounds
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
+from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._boundary_arcs import (
+    BoundaryArc,
+    arcs_of,
+    on_bounds,
+    point_times,
+)
+from jaxhamel.control._mesh._moving_nodes import Solved
+from jaxhamel.control._mesh._refinement import Refinement, carried_over
+
+MESHES = 12  # the largest number of meshes on which the times of arcs are corrected
+ITERATIONS = 40  # the largest number of iterations on one of them
+ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
+FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter interval beside it
+LONGEST_STEP = 0.4  # the longest correction, likewise
+GROWTH = 4.0  # the largest ratio of a correction to the one before, unless it is shorter than LEAST_STEP, likewise
+LEAST_STEP = 1e-3
+
+
+@compiled_with(QUICK)
+def slopes(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Float[Array, " N+1"]:
+    """The derivatives of the optimal cost by the shares of the nodes, which are those of the Lagrangian."""
+
+    def lagrangian(shares):
+        cost, residuals = evaluate(dataclasses.replace(transcription, shares=shares), w)
+        return cost + weighted(duals, residuals)
+
+    return jax.grad(lagrangian)(transcription.shares)
+
+
+class Posed(NamedTuple):
+    """A problem to solve next: on its mesh with the problem's own bounds; with the bounds of the search; a first state."""
+
+    own: Transcription
+    searched: Transcription
+    state: SearchState
+
+
+class ArcSearch:
+    """The search for the times of arcs; it comes at most `ROUNDS` times for each mesh of the refinement.
+
+    - `before`: the solution with the problem's own bounds, during this part of the search, otherwise None.
+    - `arcs`: those on the present mesh.
+    """
+
+    def __init__(self, refinement: Refinement, precision: float):
+        """**Arguments:** `precision`: the relative change of the cost by corrections of the times that are small enough."""
+        self.refinement, self.precision = refinement, precision
+        self.forget()
+
+    def forget(self) -> None:
+        """Prepares for another mesh."""
+        self.rounds, self.meshes = 0, 0
+        self.before: Solved | None = None
+        self.arcs: list[BoundaryArc] = []
+        self.latest: tuple[np.ndarray, np.ndarray] | None = None  # the last times, and their errors
+        self.inverse = np.zeros(0)  # the secants' inverse slopes
+
+    @property
+    def times(self) -> list[float]:
+        """The inner times at which arcs begin or end, in their order."""
+        return sorted({time for arc in self.arcs for time in arc.ends} - {0.0, 1.0})
+
+    def begin(self, solved: Solved) -> Posed | None:
+        """The first problem to solve; None if there are no arcs, or no others than in the round before."""
+        if self.rounds >= ROUNDS or solved.parts is None:
+            return None
+        found = arcs_of(solved.transcription, solved.state, solved.parts)
+        self.rounds += 1
+        if _rows(found) == _rows(self.arcs):
+            return None
+        old, self.arcs = self.arcs, found
+        posed = self._posed(solved)
+        if posed is None:
+            self.arcs = old
+            return None
+        self.before, self.latest, self.meshes = solved, None, 0
+        return posed
+
+    def give_up(self) -> Solved:
+        """Ends this part; returns the solution before it."""
+        assert self.before is not None
+        before, self.before, self.arcs, self.rounds = self.before, None, [], ROUNDS
+        return before
+
+    def next(self, own: Transcription, solved: Solved) -> Posed | None:
+        """The problem to solve after `solved`, on the mesh of `own`; None if the times are not found.
+
+        After the last correction it is the one with the problem's own bounds, and this part ends.
+        """
+        times = np.asarray(self.times)
+        gaps, errors, room = self._errors(own, solved, times)
+        steps = self._steps(times, errors, room)
+        gain = 0.5 * np.sum(np.abs(gaps * steps)) / (1.0 + abs(float(solved.state.cost)))
+        if gain <= self.precision:
+            self.before = None
+            return Posed(own, own, resumed_in_bounds(own, solved.state))
+        self.meshes += 1
+        if self.meshes >= MESHES or not np.isfinite(gain):
+            return None
+        self.latest = times, errors
+        self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
+        return self._posed(solved)
+
+    def _posed(self, solved: Solved) -> Posed | None:
+        """The problem on the mesh with nodes at the times of the arcs, from a solution; None if these are too many."""
+        own = self.refinement.with_nodes_at(self.times, solved.transcription)
+        if own is None or any(arc.begin > arc.end for arc in self.arcs):
+            return None
+        searched = on_bounds(own, self.arcs)
+        return Posed(own, searched, carried_over(solved.transcription, solved.state, searched))
+
+    def _errors(
+        self, own: Transcription, solved: Solved, times: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each time T: ∂J/∂T; a function that rises through zero at the right time; the shorter interval beside it."""
+        shares = np.asarray(own.shares, float)
+        nodes = np.argmin(np.abs(shares[:, None] - times), axis=0)
+        by_node = np.asarray(slopes(solved.transcription, solved.state.w, solved.state.duals))
+        slack = np.asarray(solved.state.w.slack, float)
+        errors = -by_node[nodes].astype(float)
+        for k, (time, i) in enumerate(zip(times, nodes, strict=True)):
+            arc = next(x for x in self.arcs if time in x.ends)
+            if not arc.touches:
+                begins = time == arc.begin
+                errors[k] = _leading_coefficient(own, slack, arc, i, begins) * (1 - 2 * begins)
+        lengths = np.diff(shares)
+        return by_node[nodes], errors, np.minimum(lengths[nodes - 1], lengths[nodes])
+
+    def _steps(self, times: np.ndarray, errors: np.ndarray, room: np.ndarray) -> np.ndarray:
+        """The corrections of the times: a small one first, then those of the secant method."""
+        longest = LONGEST_STEP * room
+        if self.latest is None:
+            self.inverse = FIRST_STEP * room / np.maximum(np.abs(errors), np.finfo(float).tiny)
+        else:
+            moves, rises = times - self.latest[0], errors - self.latest[1]
+            rises_as_expected = moves * rises > 0.0
+            np.divide(moves, rises, out=self.inverse, where=rises_as_expected)
+            longest = np.minimum(longest, np.maximum(GROWTH * np.abs(moves), LEAST_STEP * room))
+        return np.clip(-errors * self.inverse, -longest, longest)
+
+
+def _leading_coefficient(
+    own: Transcription, slack: np.ndarray, arc: BoundaryArc, node: int, begins: bool
+) -> float:
+    """a of the distance a x^p + … from the bound, at the time x outside of an arc that begins, or ends, at `node`.
+
+    a is the value at x = 0 of the polynomial through distance / x^p at the points of the interval outside of the arc.
+    """
+    interval = node - 1 if begins else node
+    x = point_times(own)[interval] - float(own.shares[node])
+    bound = np.asarray(own.upper if arc.is_upper else own.lower, float)[interval, :, arc.row]
+    distance = (bound - slack[interval, :, arc.row]) * (1.0 if arc.is_upper else -1.0)
+    apart = x != 0.0
+    x, distance = np.abs(x[apart]), distance[apart]
+    return float(lagrange(x, np.zeros(1))[0] @ (distance / x**arc.order))
+
+
+def _rows(arcs: list[BoundaryArc]) -> set[tuple[int, bool]]:
+    """The rows of the limits with arcs, and their bounds."""
+    return {(arc.row, arc.is_upper) for arc in arcs}
+
+
+def _moved(arcs: list[BoundaryArc], new: dict[float, float]) -> list[BoundaryArc]:
+    """The arcs with their times replaced."""
+    return [x._replace(begin=new.get(x.begin, x.begin), end=new.get(x.end, x.end)) for x in arcs]

@@ -1,0 +1,191 @@
+"""Boundary arcs and touch points: where a limit of the state holds with equality, for some time or at one time.
+
+At both ends of an arc, and at a touch point, the optimal control or one of its derivatives jumps, and the multiplier of the
+limit may be an impulse. A collocation has neither within an interval; with nodes at these times it has both.
+
+The order of a limit is the number of derivatives by time after which the control appears in it. A limit of order 1 has arcs,
+one of a higher order has touch points, too. An impulse acts at a node, so that limits of order 2 and more need points at the
+nodes (Radau).
+
+Source: Bryson, Denham and Dreyfus 1963; Hartl, Sethi and Vickson 1995.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from jaxhamel.control._certificate._violation import binding
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Parts
+from jaxhamel.control._interior_point._state import SearchState
+
+# A limit whose distance is below this share of its largest distance is on its bound between two points where it binds: the
+# multiplier may be zero along an arc.
+ON_BOUND = 1e-3
+AT_EDGE = (
+    1e-4  # an arc that begins or ends at a smaller share from the first or last time does so there
+)
+
+
+class BoundaryArc(NamedTuple):
+    """The times, as shares of the duration, between which a row of the limits is on its bound; equal for a touch point.
+
+    `order`: the order of the limit, where 2 stands for all higher ones, too.
+    """
+
+    row: int
+    order: int
+    is_upper: bool
+    begin: float
+    end: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """(begin, end)."""
+        return self.begin, self.end
+
+    @property
+    def touches(self) -> bool:
+        """Whether the limit holds with equality at one time only."""
+        return self.begin == self.end
+
+
+class _Side(NamedTuple):
+    """One bound of one row at all points, in their order: times, distances from the bound, multipliers, whether it binds."""
+
+    times: Float[np.ndarray, " K"]
+    distances: Float[np.ndarray, " K"]
+    multipliers: Float[np.ndarray, " K"]
+    binds: Bool[np.ndarray, " K"]
+
+
+def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> list[BoundaryArc]:
+    """The boundary arcs and touch points of all limits of the state that the points of the transcription can follow.
+
+    Their times are right up to the distance of two points.
+    """
+    has_nodes = transcription.rule.points[-1] == 1.0
+    count = len(transcription.rule.points)
+    found = []
+    for row, order in enumerate(orders(transcription, parts)):
+        if order == 1 or (order == 2 and has_nodes):
+            for is_upper, side in _sides(transcription, state, row):
+                longest_touch = count if order == 2 else 0
+                times = _arcs_on(side, longest_touch)
+                found += [BoundaryArc(row, order, is_upper, *ends) for ends in times]
+    return found
+
+
+def orders(transcription: Transcription, parts: Parts) -> list[int]:
+    """The order of each row of the limits: 0, if it depends on the control; 1; or 2, which stands for all higher ones."""
+    d, m = transcription.size, transcription.n_controls
+    jacobian = np.asarray(parts.points.jacobian, float)
+    rates, rows = jacobian[:, :, :d], jacobian[:, :, d:]
+    by_control = np.max(np.abs(rows[..., d : d + m]), axis=(0, 1, 3), initial=0.0)
+    of_rate = np.einsum("ijrd,ijdm->ijrm", rows[..., :d], rates[..., d : d + m])
+    size = np.einsum("ijrd,ijdm->ijrm", np.abs(rows[..., :d]), np.abs(rates[..., d : d + m]))
+    rounding = 1e3 * float(jnp.finfo(parts.points.jacobian.dtype).eps) * np.max(size, initial=0.0)
+    first = np.max(np.abs(of_rate), axis=(0, 1, 3), initial=0.0) > rounding
+    return np.where(by_control > 0.0, 0, np.where(first, 1, 2)).tolist()
+
+
+def _sides(transcription: Transcription, state: SearchState, row: int) -> list[tuple[bool, _Side]]:
+    """The finite bounds of one row, each with whether it is the upper one; none of an equation."""
+    slack, duals = np.asarray(state.w.slack, float)[..., row], state.duals
+    lower, upper = (
+        np.asarray(x, float)[..., row] for x in (transcription.lower, transcription.upper)
+    )
+    if np.any(lower == upper):
+        return []
+    times = point_times(transcription).ravel()
+    binds = binding(transcription, state.w, duals)[..., row].ravel()
+    found = []
+    for is_upper, distance, z in (
+        (False, slack - lower, duals.low),
+        (True, upper - slack, duals.high),
+    ):
+        if np.all(np.isfinite(distance)):
+            z = np.asarray(z, float)[..., row].ravel()
+            distance = distance.ravel()
+            here = binds & (distance < 0.5 * np.max(distance)) & (z > 0.0)
+            found.append((is_upper, _Side(times, distance, z, here)))
+    return found
+
+
+def point_times(transcription: Transcription) -> Float[np.ndarray, "N s"]:
+    """The times of the collocation points, as shares of the duration."""
+    shares = np.asarray(transcription.shares, float)
+    return shares[:-1, None] + np.diff(shares)[:, None] * np.asarray(transcription.rule.points)
+
+
+def _arcs_on(side: _Side, longest_touch: int) -> list[tuple[float, float]]:
+    """(begin, end) of the arcs on one bound; a run of at most `longest_touch` points is a touch point.
+
+    A touch point is at the mean of the points' times, weighted with their multipliers: so an impulse between two points is
+    represented.
+    """
+    found = []
+    for first, last in _runs(_on_bound(side)):
+        these = slice(first, last + 1)
+        if last - first < longest_touch:
+            weights = np.maximum(side.multipliers[these], 0.0)
+            time = float(np.average(side.times[these], weights=weights))
+            found.append((time, time))
+        else:
+            found.append(_ends_of_arc(side, first, last))
+    return [x for x in found if x[1] > AT_EDGE and x[0] < 1.0 - AT_EDGE]
+
+
+def _ends_of_arc(side: _Side, first: int, last: int) -> tuple[float, float]:
+    """The times of the points `first` and `last`, or those of their neighbours' midpoints if the two are one point."""
+    times = np.concatenate([[0.0], side.times, [1.0]])
+    if first == last:
+        begin, end = (
+            (times[first] + times[first + 1]) / 2,
+            (times[first + 1] + times[first + 2]) / 2,
+        )
+    else:
+        begin, end = side.times[first], side.times[last]
+    begin = 0.0 if first == 0 else float(begin)
+    return begin, 1.0 if last == len(side.times) - 1 else float(end)
+
+
+def _on_bound(side: _Side) -> Bool[np.ndarray, " K"]:
+    """Whether the limit is on its bound at each point: it binds there, or lies close between two points where it binds."""
+    on = side.binds.copy()
+    for first, last in _runs(side.distances < ON_BOUND * np.max(side.distances)):
+        inside = np.flatnonzero(side.binds[first : last + 1])
+        if inside.size:
+            on[first + inside[0] : first + inside[-1] + 1] = True
+    return on
+
+
+def _runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
+    """(first, last) index of each run of true flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
+
+
+def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
+    """The transcription whose limits hold with equality on the arcs, and do not act in the intervals beside them.
+
+    The mesh has nodes at the ends of the arcs. So few points determine where a limit is on its bound that the times of the
+    arcs can be judged by the solution.
+    """
+    before = tuple(np.asarray(x) for x in (transcription.lower, transcription.upper))
+    lower, upper = (np.array(x) for x in before)
+    nodes = np.asarray(transcription.shares, float)
+    ends = [[int(np.argmin(np.abs(nodes - time))) for time in arc.ends] for arc in arcs]
+    for arc, (i, j) in zip(arcs, ends, strict=True):
+        beside = slice(max(i - 1, 0), j + 1)
+        lower[beside, :, arc.row], upper[beside, :, arc.row] = -np.inf, np.inf
+    has_nodes = transcription.rule.points[-1] == 1.0
+    for arc, (i, j) in zip(arcs, ends, strict=True):
+        at_node = [(slice(i - 1, i), slice(-1, None), arc.row)] if i > 0 and has_nodes else []
+        for at in ((slice(i, j), slice(None), arc.row), *at_node):
+            lower[at] = upper[at] = before[arc.is_upper][at]
+    bounds = tuple(jnp.asarray(x, transcription.lower.dtype) for x in (lower, upper))
+    return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)

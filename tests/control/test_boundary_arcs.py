@@ -1,0 +1,97 @@
+"""Nodes at the times at which a limit of the state begins or ceases to bind."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.control._collocation._start import chosen_points
+from jaxhamel.control._mesh._boundary_arcs import _arcs_on, _Side
+
+
+def place(t, q, u, control):
+    return q[:1]
+
+
+def speed(t, q, u, control):
+    return q[1:]
+
+
+def force(t, q, u, control):
+    return control(t)
+
+
+def double_integrator(y0, y1, *limits):
+    """ÿ = f in unit time with the least ½∫f²."""
+    ode = jaxhamel.ODE(lambda t, y, c: jnp.stack([y[1], c[0]]), 2)
+    y0, ts = jnp.asarray(y0), jnp.linspace(0.0, 1.0, 3)
+    end = control.StateAtEnd(q=jnp.asarray(y1))
+    given = (control.ControlEnergy(),), (end, *limits)
+    return control.ControlProblem(ode, y0, jnp.zeros(0), ts, lambda t: jnp.zeros(1), *given)
+
+
+def test_place_and_speed_with_limits_are_exact_on_a_coarse_mesh():
+    """Bryson and Ho 1975, section 3.11: from (0, 1) to (0, −1) with x ≤ ℓ.
+
+    For ℓ < 1/6 x is ℓ from 3ℓ to 1 − 3ℓ, and J = 4/(9ℓ); for 1/6 ≤ ℓ ≤ 1/4 it touches ℓ at ½, and J = 96ℓ² − 48ℓ + 8. With
+    nodes that do not move, ten intervals are 1e-5 to 1e-4 too high.
+    """
+    method = control.Collocation(intervals=11)
+    for bound, times, cost in ((0.1, (0.3, 0.7), 40 / 9), (0.2, (0.5,), 2.24)):
+        limit = control.PathLimit(place, upper=bound, name="place")
+        result = control.solve(double_integrator([0.0, 1.0], [0.0, -1.0], limit), method)
+        assert result.certificate.holds
+        np.testing.assert_allclose(result.cost, cost, rtol=1e-8)
+        nodes = np.asarray(result.ts)
+        for time in times:
+            assert np.min(np.abs(nodes - time)) < 2e-4
+
+
+def test_speed_with_a_limit():
+    """From rest to rest over the distance 1 with ẏ ≤ V: the force falls linearly to 0 at t₁ = 1.5 (1 − 1/V), and
+    J = 4V²/(3t₁)."""
+    first = 1.5 * (1 - 1 / 1.3)
+    limit = control.PathLimit(speed, upper=1.3, name="speed")
+    result = control.solve(
+        double_integrator([0.0, 0.0], [1.0, 0.0], limit), control.Collocation(intervals=11)
+    )
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, 4 * 1.3**2 / (3 * first), rtol=3e-7)
+
+
+@pytest.mark.parametrize(
+    ("limits", "points"),
+    [
+        ((), "gauss"),
+        ((control.PathLimit(speed, upper=1.0),), "radau"),
+        ((control.PathLimit(force, upper=1.0),), "gauss"),
+        ((control.PathLimit(speed, upper=1.0), control.PathLimit(force, upper=1.0)), "gauss"),
+    ],
+)
+def test_points_that_are_chosen(limits, points):
+    problem = double_integrator([0.0, 0.0], [0.1, 0.0], *limits)
+    assert chosen_points("auto", problem) == points
+    assert chosen_points("radau", problem) == "radau"
+
+
+def side(distance, binds, multipliers=None):
+    times = (np.arange(len(distance)) + 0.5) / len(distance)
+    binds = np.asarray(binds, bool)
+    multipliers = binds.astype(float) if multipliers is None else np.asarray(multipliers)
+    return _Side(times, np.asarray(distance, float), multipliers, binds)
+
+
+def test_arcs_and_touch_points():
+    """An impulse between two points is at their mean, weighted with the multipliers; points on the bound between two points
+    where it binds belong to one arc, also with multipliers of 0; an arc may begin at the first time."""
+    touch = side([1, 0.1, 0, 0, 0.1, 1], [0, 0, 1, 1, 0, 0], [0, 0, 3.0, 1.0, 0, 0])
+    np.testing.assert_allclose(_arcs_on(touch, 4), [[(2.5 * 3 + 3.5) / 24] * 2], rtol=1e-12)
+    long = side([1, 0, 1e-6, 1e-6, 1e-6, 0, 1, 1], [0, 1, 0, 0, 0, 1, 0, 0])
+    np.testing.assert_allclose(_arcs_on(long, 4), [[1.5 / 8, 5.5 / 8]], rtol=1e-12)
+    first = side([0, 0, 0, 1], [1, 1, 1, 0])
+    np.testing.assert_allclose(_arcs_on(first, 0), [[0.0, 2.5 / 4]], rtol=1e-12)
+
+
+def test_a_limit_that_binds_nowhere_has_no_arc():
+    assert _arcs_on(side([1, 0.5, 1], [0, 0, 0]), 4) == []
