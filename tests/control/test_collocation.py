@@ -108,7 +108,8 @@ def test_bryson_denham(tmp_path):
     assert certificate_of(tiny).holds
     assert "barrier" not in certificate_of(tiny).words
     np.testing.assert_allclose(tiny.cost, 1e-8 * result.cost, rtol=2e-8)
-    np.testing.assert_allclose(tiny.states[0], result.states[0], atol=1e-6)
+    # Along the arc the limit's multiplier is 0, so that the barrier leaves a distance of about √μ from it.
+    np.testing.assert_allclose(tiny.states[0], result.states[0], atol=1e-5)
     np.testing.assert_allclose(tiny.costates, 1e-8 * result.costates, rtol=0, atol=1e-10)
     slopes = [control.sensitivity(x) for x in (result, tiny)]
     by_limit = [float(x.constraints[1].upper) for x in slopes]
