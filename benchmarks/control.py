@@ -50,7 +50,11 @@ def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
     symmetric = ChaplyginSleigh(*(jnp.asarray(x) for x in (1.0, 1.0, 0.0)))
     return {
         "disk-to-point": (problems.disk_to_point, by_default, 0.258317584642551),
-        "disk-obstacle": (problems.disk_obstacle, fine, 5.6010616),  # CasADi, 100 intervals: too low
+        "disk-obstacle": (
+            problems.disk_obstacle,
+            fine,
+            5.6010616,
+        ),  # CasADi, 100 intervals: too low
         "unicycle-sideways": (problems.unicycle_sideways, by_default, 11.1581587152),
         "sleigh-park": (problems.sleigh_park, by_default, 5.94025427607),
         "sleigh-park, a = 0": (
