@@ -86,6 +86,12 @@ def largest_excess(transcription: Transcription, state: SearchState) -> float:
     return max(float(np.max(x / sizes)) for x in excesses(transcription, state.w))
 
 
+def cost_of_excess(transcription: Transcription, state: SearchState) -> float:
+    """Σ multiplier · excess: about the change of the cost if the limits held between the points, too."""
+    pairs = zip(excesses(transcription, state.w), (state.duals.low, state.duals.high), strict=True)
+    return sum(float(np.sum(x * np.sum(np.asarray(z, float), axis=1))) for x, z in pairs)
+
+
 def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]:
     """For each interval, the largest excess in it and in its two neighbours."""
     padded = np.pad(excess, ((1, 1), (0, 0)))

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._points import lagrange
-from jaxhamel.control._collocation._tightening import resumed_in_bounds
+from jaxhamel.control._collocation._tightening import cost_of_excess, resumed_in_bounds
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
 from jaxhamel.control._interior_point._state import SearchState
@@ -34,7 +34,8 @@ from jaxhamel.control._mesh._boundary_arcs import (
 from jaxhamel.control._mesh._moving_nodes import Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 
-MESHES = 12  # the largest number of meshes on which the times of arcs are corrected
+MESHES = 10  # the largest number of meshes on which the times of arcs are corrected
+TRIALS = 2  # the number of corrections after which the next ones must gain less than the first one
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
 FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter interval beside it
@@ -44,7 +45,9 @@ LEAST_STEP = 1e-3
 
 
 @compiled_with(QUICK)
-def slopes(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Float[Array, " N+1"]:
+def cost_slopes(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> Float[Array, " N+1"]:
     """The derivatives of the optimal cost by the shares of the nodes, which are those of the Lagrangian."""
 
     def lagrangian(shares):
@@ -76,10 +79,12 @@ class ArcSearch:
 
     def forget(self) -> None:
         """Prepares for another mesh."""
-        self.rounds, self.meshes = 0, 0
+        self.rounds = 0
+        self.gains: list[float] = []  # of the corrections made so far
         self.before: Solved | None = None
         self.arcs: list[BoundaryArc] = []
         self.latest: tuple[np.ndarray, np.ndarray] | None = None  # the last times, and their errors
+        self.least_cost = -np.inf  # the cost below which the arcs are not all that there are
         self.inverse = np.zeros(0)  # the secants' inverse slopes
 
     @property
@@ -100,7 +105,8 @@ class ArcSearch:
         if posed is None:
             self.arcs = old
             return None
-        self.before, self.latest, self.meshes = solved, None, 0
+        self.before, self.latest, self.gains = solved, None, []
+        self.least_cost = float(solved.state.cost) - cost_of_excess(*solved[:2])
         return posed
 
     def give_up(self) -> Solved:
@@ -114,15 +120,18 @@ class ArcSearch:
 
         After the last correction it is the one with the problem's own bounds, and this part ends.
         """
+        if not self.gains and float(solved.state.cost) < self.least_cost:
+            return None  # the limits beside the arcs matter
         times = np.asarray(self.times)
-        gaps, errors, room = self._errors(own, solved, times)
+        slopes, errors, room = self._errors(own, solved, times)
         steps = self._steps(times, errors, room)
-        gain = 0.5 * np.sum(np.abs(gaps * steps)) / (1.0 + abs(float(solved.state.cost)))
+        gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
         if gain <= self.precision:
             self.before = None
             return Posed(own, own, resumed_in_bounds(own, solved.state))
-        self.meshes += 1
-        if self.meshes >= MESHES or not np.isfinite(gain):
+        self.gains.append(gain)
+        comes_closer = len(self.gains) <= TRIALS or gain < self.gains[0]
+        if len(self.gains) >= MESHES or not (comes_closer and np.isfinite(gain)):
             return None
         self.latest = times, errors
         self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
@@ -142,7 +151,7 @@ class ArcSearch:
         """For each time T: ∂J/∂T; a function that rises through zero at the right time; the shorter interval beside it."""
         shares = np.asarray(own.shares, float)
         nodes = np.argmin(np.abs(shares[:, None] - times), axis=0)
-        by_node = np.asarray(slopes(solved.transcription, solved.state.w, solved.state.duals))
+        by_node = np.asarray(cost_slopes(solved.transcription, solved.state.w, solved.state.duals))
         slack = np.asarray(solved.state.w.slack, float)
         errors = -by_node[nodes].astype(float)
         for k, (time, i) in enumerate(zip(times, nodes, strict=True)):

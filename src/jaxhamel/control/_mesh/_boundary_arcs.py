@@ -15,7 +15,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
@@ -65,14 +65,14 @@ class _Side(NamedTuple):
 def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> list[BoundaryArc]:
     """The boundary arcs and touch points of all limits of the state that the points of the transcription can follow.
 
-    Their times are right up to the distance of two points. None are followed with Radau points where a limit of the control
-    binds, too: its kinks are not at nodes then, and the cost is no smooth function of the arcs' times.
+    Their times are right up to the distance of two points. With Radau points none are followed if there are limits of the
+    control, too: kinks of the control are not at nodes then, and the cost is no smooth function of the arcs' times.
     """
     has_nodes = transcription.rule.points[-1] == 1.0
     count = len(transcription.rule.points)
     found = []
     by_row = orders(transcription, parts)
-    if has_nodes and _any_binds(transcription, state, np.flatnonzero(np.equal(by_row, 0))):
+    if has_nodes and 0 in by_row:
         return []
     for row, order in enumerate(by_row):
         if order == 1 or (order == 2 and has_nodes):
@@ -81,13 +81,6 @@ def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> l
                 times = _arcs_on(side, longest_touch)
                 found += [BoundaryArc(row, order, is_upper, *ends) for ends in times]
     return found
-
-
-def _any_binds(
-    transcription: Transcription, state: SearchState, rows: Int[np.ndarray, " k"]
-) -> bool:
-    """Whether one of the rows binds at a point, with the problem's own bounds."""
-    return bool(np.any(binding(transcription, state.w, state.duals)[..., rows]))
 
 
 def orders(transcription: Transcription, parts: Parts) -> list[int]:
