@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
 
 
 def grouped(structure: Structure, joints: JointConstants, inertias: Inertias) -> Inertias:
-    """The moments of the links in their own axes, after each has given to its parent the part that its joint cannot move."""
+    """The moments of the links in their own axes, where those that a joint cannot move are counted with the parent link."""
     found = inertias
     for level in reversed(structure.levels[1:]):
         given = _where([~x for x in _Kept.of(structure, level)], [x[level] for x in found])

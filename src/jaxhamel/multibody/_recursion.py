@@ -69,7 +69,10 @@ class Inertias(NamedTuple):
 
     @classmethod
     def centred(cls, mass: Rates, inertia: Matrices) -> "Inertias":
-        """Of bodies with these inertias `(r, 3, 3)` about their centres of mass, which are the origins: Σ = ½ tr J 1 − J."""
+        """The moments of bodies whose origins are their centres of mass: Σ = ½ tr J 1 − J.
+
+        **Arguments:** `mass` `(r,)` [kg]; `inertia`: J about the centres of mass, `(r, 3, 3)` [kg m²].
+        """
         half = 0.5 * jnp.trace(inertia, axis1=1, axis2=2)[:, None, None]
         second = half * jnp.eye(3, dtype=inertia.dtype)[None] - inertia
         return cls(mass, jnp.zeros_like(inertia[:, 0]), second)
@@ -119,7 +122,9 @@ class Inertias(NamedTuple):
         # the further terms are Z + Zᵀ with Z = p (R m c + ½ m p)ᵀ
         z = positions[:, :, None] * (first + 0.5 * of_mass)[:, None, :]
         z = z + jnp.swapaxes(z, 1, 2)
-        entries = jnp.sum(half[:, _ROWS] * turns[:, _COLUMNS], axis=2)  # of the upper triangle
+        entries = jnp.sum(
+            half[:, _ROWS] * turns[:, _COLUMNS], axis=2
+        )  # the upper triangle of R Σ Rᵀ
         second = (entries + z[:, _ROWS, _COLUMNS])[:, _ENTRY]
         return Inertias(self.mass, first + of_mass, second)
 

@@ -16,14 +16,14 @@ import jax
 import jaxlib.version
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
-from jax.interpreters import ad, mlir
+from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
-from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._xla_cpu._straight_line import (
     called_program,
     inlined,
     ir_type,
+    program_primitive,
     scalars_of,
 )
 
@@ -84,26 +84,6 @@ def _operations(jaxpr: Any) -> Iterator[Any]:
         yield from [equation] if inner is None else _operations(inner.jaxpr)
 
 
-def _plain(*values, program):
-    return jaxpr_as_fun(program)(*values)
-
-
-def _abstract(*values, program):
-    del values
-    return program.out_avals
-
-
-def _jvp(primals, tangents, *, program):
-    dense = tuple(ad.instantiate_zeros(t) for t in tangents)
-    return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
-
-
-def _batch(values, axes, *, program):
-    size = batch_size(values, axes)
-    out = jax.vmap(jaxpr_as_fun(program), axes, axis_size=size)(*values)
-    return out, [0] * len(out)
-
-
 def lower_fusion(context, *values, program):
     """The lowering rule of the primitive: an `mhlo.fusion` that contains the lowered program."""
     types = [ir_type(aval) for aval in context.avals_out]
@@ -122,5 +102,5 @@ def lower_fusion(context, *values, program):
     return fusion.results
 
 
-_fusion_p = own_primitive("fusion", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
+_fusion_p = program_primitive("fusion")
 mlir.register_lowering(_fusion_p, lower_fusion, platform="cpu")

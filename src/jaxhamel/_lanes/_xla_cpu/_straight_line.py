@@ -114,7 +114,7 @@ def _pattern(function: Callable, *avals) -> ClosedJaxpr:
 
 
 def _traced(function: Callable, *avals) -> ClosedJaxpr:
-    """The program of a function without calls."""
+    """The program of a function; the programs of jitted functions that it calls stand in it in full."""
     found = jax.make_jaxpr(function)(*avals)
     if any(map(called_program, found.jaxpr.eqns)):
         found = jax.make_jaxpr(lambda *x: inlined(found.jaxpr, found.consts, x))(*avals)
@@ -147,6 +147,11 @@ def inlined(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
             out = inlined(inner.jaxpr, inner.consts, operands)
         known.update(zip(e.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
+
+
+def program_primitive(name: str) -> Any:
+    """A primitive that computes the results of its parameter `program`; it has no rule for lowering of its own."""
+    return own_primitive(name, run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
 
 
 def _plain(*values, program):
@@ -277,5 +282,5 @@ def _lowering(context, *values, program):
         return _Writer(context, program, values).results()
 
 
-_scalars_p = own_primitive("scalars", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
+_scalars_p = program_primitive("scalars")
 mlir.register_lowering(_scalars_p, _lowering, platform="cpu")

@@ -221,7 +221,10 @@ def _active(transcription: Transcription, state: SearchState):
 
 
 def _barrier_curvature(transcription: Transcription, state: SearchState) -> tuple[Dense, Any]:
-    """m/s with multipliers m and distances s: for each limit and point `(N, M r)`, for each bound of a parameter `(p,)`."""
+    """The curvature m/s of the barrier, with the multiplier m of a bound and the distance s from it.
+
+    **Returns:** (for the limits at the points of each interval, `(N, M r)`; for the bounds of the parameters, `(p,)`).
+    """
     t, w, duals = transcription, state.w, state.duals
     limits = _curvature(duals.low, w.slack - t.lower) + _curvature(duals.high, t.upper - w.slack)
     bounds = _curvature(duals.p_low, w.p - t.p_lower) + _curvature(duals.p_high, t.p_upper - w.p)

@@ -44,7 +44,10 @@ UNIT, PENALTY = 1.0, 100.0  # curvature in place of that of the cost, and weight
 def another_minimum(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> tuple[CollocationPoint, Duals] | None:
-    """Another minimum of the family and its multipliers, found by a search from perturbed controls; None if it fails."""
+    """Another minimum of the same cost, with its multipliers, found by a search from perturbed controls.
+
+    **Returns:** None if the search fails.
+    """
     noise = np.random.default_rng(0).normal(size=w.c.shape)
     own, dtype = np.asarray(size_of(transcription.sizes, "c")), w.c.dtype
     size = STEP * (float(np.max(np.abs(np.asarray(w.c) / own))) + 1e-3) * own

@@ -58,7 +58,12 @@ def cost_slopes(
 
 
 class Posed(NamedTuple):
-    """A problem to solve next: on its mesh with the problem's own bounds; with the bounds of the search; a first state."""
+    """A problem on a new mesh, to be solved next.
+
+    - `own`: its transcription with the bounds that the user gave.
+    - `searched`: the one that is solved, with limits equal to their bounds on the arcs.
+    - `state`: the state of the search from which the solution starts.
+    """
 
     own: Transcription
     searched: Transcription
@@ -80,7 +85,7 @@ class ArcSearch:
     def forget(self) -> None:
         """Prepares for another mesh."""
         self.rounds = 0
-        self.gains: list[float] = []  # of the corrections made so far
+        self.gains: list[float] = []  # relative changes of the cost by the corrections so far
         self.before: Solved | None = None
         self.arcs: list[BoundaryArc] = []
         self.latest: tuple[np.ndarray, np.ndarray] | None = None  # the last times, and their errors
