@@ -4,7 +4,11 @@ from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import root
 
+import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate._cost_error import _between_points, on_kinks
 from jaxhamel.control._collocation._points import rule
@@ -33,19 +37,61 @@ def test_a_limited_force_is_exact_on_a_coarse_mesh():
         assert np.min(np.abs(nodes - time)) < 1e-7
 
 
+def swing_up(duration, most):
+    """A pendulum of 1 kg and 1 m from rest to upright with the least ∫τ² and |τ| ≤ most."""
+    ode = jaxhamel.ODE(lambda t, y, c: jnp.stack([y[1], c[0] - 9.81 * jnp.sin(y[0])]), 2)
+    limits = control.PathLimit(force, -most, most, name="torque")
+    end = control.StateAtEnd(q=jnp.array([jnp.pi, 0.0]))
+    given = (control.ControlEnergy(weight=2.0),), (end, limits)
+    ts = jnp.array([0.0, duration])
+    return control.ControlProblem(
+        ode, jnp.zeros(2), jnp.zeros(0), ts, lambda t: jnp.zeros(1), *given
+    )
+
+
+def cost_by_shooting(costates, duration, most):
+    """∫τ² of the motion that satisfies Pontryagin's conditions, τ = clip(−λ₂/2, ±most), by a search for λ(0)."""
+
+    def rates(t, y):
+        torque = np.clip(-y[3] / 2, -most, most)
+        gravity = 9.81 * np.array([np.sin(y[0]), np.cos(y[0])])
+        return [y[1], torque - gravity[0], gravity[1] * y[3], -y[2], torque**2]
+
+    def end(guess):
+        y0 = [0.0, 0.0, *guess, 0.0]
+        method = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-11, "max_step": 0.02}
+        return solve_ivp(rates, (0.0, duration), y0, **method).y[:, -1]
+
+    found = root(lambda guess: end(guess)[:2] - [np.pi, 0.0], costates, tol=1e-10)
+    assert found.success
+    return end(found.x)[4]
+
+
+@pytest.mark.parametrize(("duration", "most"), [(2.5, 5.0), (4.0, 3.0)])
+def test_steep_crossings_have_two_junctions(duration, most):
+    """The torque crosses from bound to bound in less than an interval, and binds on both sides.
+
+    With a node in the place of a switch, in the middle of the crossing, the meshes went round in a circle.
+    """
+    result = control.solve(swing_up(duration, most), control.Collocation(intervals=20))
+    assert result.certificate.holds, result.certificate.words
+    cost = cost_by_shooting(np.asarray(result.costates[0]), duration, most)
+    np.testing.assert_allclose(result.cost, cost, rtol=1e-7)
+
+
 def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
     """The distance t² − 0.3² has its zero at 0.3, whether that lies within an interval or at a node."""
     points = np.array([0.1, 0.4, 0.6, 0.9])
     for nodes in (np.linspace(0.0, 1.0, 5), np.linspace(0.0, 1.0, 11)):
         times = nodes[:-1, None] + np.diff(nodes)[:, None] * points
         distance = np.maximum(times**2 - 0.09, 0.0)
-        found = _on(_Side(times, distance, distance == 0.0))
+        found = _on(_Side(0, times, distance, distance == 0.0), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-9)
 
 
 def test_a_limit_that_binds_nowhere_has_no_junction():
     times = np.linspace(0.0, 1.0, 12).reshape(3, 4)
-    assert _on(_Side(times, 1.0 + times, np.zeros((3, 4), bool))) == []
+    assert _on(_Side(0, times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
 
 
 def test_cost_of_a_bound_that_is_not_reached():

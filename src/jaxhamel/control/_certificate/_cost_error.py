@@ -15,8 +15,7 @@ from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, weighted
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._junctions import rows_by_control
-from jaxhamel.control._mesh._switches import switches_of
+from jaxhamel.control._mesh._switches import rows_by_control, switches_of
 
 
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:

@@ -288,8 +288,11 @@ class CollocationSearch(AbstractSearch):
         return excess > bounds.cost * (1.0 + abs(float(self.state.cost)))
 
     def _aligns(self) -> bool:
-        """Continues with nodes at the switches of limited controls; returns whether it does."""
-        if not self._is_solved():
+        """Continues with nodes at the switches of limited controls; returns whether it does.
+
+        Not after a tightening: it moves the times at which limits bind, and the nodes would follow.
+        """
+        if not self._is_solved() or self.rounds:
             return False
         solved = self.tight, self.state, self.parts
         kinks, kept = self._has_kinks(), self.arcs.times

@@ -7,6 +7,7 @@ order, so that each mesh with nodes at the zeros of the one before squares the e
 """
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,30 +17,37 @@ from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._mesh._switches import Switch, rows_by_control
 
-MOST_POINTS = 3  # points of the polynomial for the distance from a bound
 NEARBY = 2.0  # how far from its two points a junction may lie, as a multiple of their distance
 
 
 class _Side(NamedTuple):
     """One bound of one row of the limits, at all collocation points: shares of the duration, distances, whether it binds."""
 
+    row: int
     times: Float[np.ndarray, "N s"]
     distance: Float[np.ndarray, "N s"]
     binds: Bool[np.ndarray, "N s"]
 
 
 def junctions_of(
-    transcription: Transcription, state: SearchState, parts: Parts | None
+    transcription: Transcription,
+    state: SearchState,
+    parts: Parts | None,
+    switches: Sequence[Switch] = (),
 ) -> list[float]:
     """The junctions of all limits whose function depends on the control, as shares of the duration, in their order.
+
+    At a switch the control jumps, so that points at which it leaves one bound for the other are no junctions.
 
     None with Radau points: the last point of an interval is its node, and a bound that holds there changes the motion by
     terms of first order in the error δ, so that the nodes do not come closer to the junction.
     """
     if not transcription.limits or parts is None or transcription.rule.points[-1] == 1.0:
         return []
-    return sorted(time for side in _sides(transcription, state, parts) for time in _on(side))
+    sides = _sides(transcription, state, parts)
+    return sorted(time for side in sides for time in _on(side, switches))
 
 
 def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Side]:
@@ -57,22 +65,18 @@ def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> li
         if np.all(lower[..., r] < upper[..., r]):
             for distance in (slack - lower, upper - slack):
                 near = distance[..., r] < 0.5 * (upper - lower)[..., r]
-                found.append(_Side(times, distance[..., r], binds[..., r] & near))
+                found.append(_Side(r, times, distance[..., r], binds[..., r] & near))
     return found
 
 
-def rows_by_control(transcription: Transcription, parts: Parts) -> list[int]:
-    """The rows of the limits whose function depends on the control."""
-    d, m = transcription.size, transcription.n_controls
-    by_control = np.asarray(parts.points.jacobian)[:, :, d:, d : d + m]
-    return np.flatnonzero(np.any(by_control != 0.0, axis=(0, 1, 3))).tolist()
-
-
-def _on(side: _Side) -> list[float]:
+def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
     """The junctions of one bound."""
+    jumps = [x for x in switches if x.row == side.row]
     binds, times, distance = (x.ravel() for x in (side.binds, side.times, side.distance))
     found = []
     for k in np.flatnonzero(binds[1:] != binds[:-1]):
+        if any(x.before <= k < x.after for x in jumps):
+            continue
         inactive = range(k, -1, -1) if binds[k + 1] else range(k + 1, len(binds))
         points = _smooth_points(binds, inactive, side.binds.shape[1])
         if len(points) > 1:
@@ -86,13 +90,13 @@ def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> li
     """The nearest inactive points that lie in one interval.
 
     They are those of the interval with the first one if no point of it is active, or if the next one has active points;
-    otherwise those of the next interval.
+    otherwise those of the next interval. All points of an interval are taken, because the polynomial through fewer points is
+    another one than that of the control, and crosses the bound elsewhere.
     """
     run = list(itertools.takewhile(lambda k: not binds[k], inactive))
     own, *later = (list(ks) for _, ks in itertools.groupby(run, lambda k: k // s))
     following = later[0] if later else []
-    whole = following if len(own) < s and len(following) == s else own
-    return whole[:MOST_POINTS]
+    return following if len(own) < s and len(following) == s else own
 
 
 def _zero(times, distances, first: float, last: float) -> list[float]:

@@ -5,6 +5,7 @@ this mesh. The first refinement only moves the nodes, which needs no compilation
 intervals by 2 or 4.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -166,16 +167,17 @@ ALIGNMENTS = (
 # The largest distance of a node from its switch, as a share of the duration, over the square root of the rounding error.
 ALIGNED = 0.1
 AT_SWITCH = 1e-3  # the largest distance of a node from its switch, as a share of the duration, from which it can move there
-LEAST_NODES = (
-    4  # nodes per switch: a singular arc, on which polynomials swing from bound to bound, has fewer
-)
+# Nodes per switch: a singular arc, on which polynomials swing from bound to bound, has fewer.
+LEAST_NODES = 4
+LEAST_AT_JUNCTIONS = 2  # nodes per junction
 
 
 def _aligned_mesh(
-    shares: Float[np.ndarray, " N+1"], times: list[float]
+    shares: Float[np.ndarray, " N+1"], times: list[float], joints: Sequence[float] = ()
 ) -> Float[np.ndarray, " N+1"] | None:
-    """The mesh with nodes at `times`; None if these are too many for it."""
-    return None if LEAST_NODES * len(times) > len(shares) else with_nodes_at(shares, times)
+    """The mesh with nodes at `times` and at the junctions `joints`; None if these are too many for it."""
+    needed = LEAST_NODES * len(times) + LEAST_AT_JUNCTIONS * len(joints)
+    return None if needed > len(shares) else with_nodes_at(shares, [*times, *joints])
 
 
 class Refinement:
@@ -245,12 +247,14 @@ class Refinement:
         """
         if not self.may_align or self.alignments >= ALIGNMENTS:
             return None
-        self.switches = [x.share for x in switches_of(transcription, state, parts)]
+        switches = switches_of(transcription, state, parts)
+        self.switches = [x.share for x in switches]
         self.follows_junctions |= has_kinks
-        joints = junctions_of(transcription, state, parts) if self.follows_junctions else []
+        given = transcription, state, parts, switches
+        joints = junctions_of(*given) if self.follows_junctions else []
         old = np.asarray(transcription.shares, float)
         times = self.switches + (kept or [])
-        shares = _aligned_mesh(old, times + joints)
+        shares = _aligned_mesh(old, times, joints)
         if shares is None:
             shares = _aligned_mesh(old, times)
         least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5

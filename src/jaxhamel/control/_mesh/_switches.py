@@ -6,6 +6,10 @@ weight b_j h. Of the cells between the last one at the lower bound and the first
 (1 − φ_j), φ = (value − lower)/(upper − lower), belongs to the lower bound, so that the switch is at
 
     t = end of these cells − Σ_j φ_j b_j h .
+
+Where the cost is strictly convex in the control, the control is continuous: it crosses from bound to bound in the time
+that the switching function S = ∂J/∂(∫φ dt) takes to change by R = ∂S/∂φ. Such a crossing is a switch only where it is
+short beside the cells that it occupies; a longer one has two junctions in place of the switch (`_junctions`).
 """
 
 from typing import NamedTuple
@@ -16,9 +20,11 @@ from jaxtyping import Float
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._junctions import rows_by_control
 
 LONGEST = 2.0  # the largest number of intervals' worth of points that a switch may take
+# A crossing that takes at least this share of the cells between the bounds is no switch. Steeper ones first get a node in
+# their middle, from which the cells there become shorter.
+CROSSING = 0.3
 SAMPLES = 20  # places in each cell at which the switching function is evaluated
 
 
@@ -26,21 +32,29 @@ class Switch(NamedTuple):
     """A switch of a limited quantity between its bounds.
 
     - `share`: its time, as a share of the duration; `row`: the row of the limits.
+    - `before`, `after`: the numbers of the last point at one bound and of the first one at the other.
     - `excess`: the cost that would be saved by a control with this switch, to first order, in the cost's unit.
     """
 
     share: float
     row: int
+    before: int
+    after: int
     excess: float
 
 
 class _Row(NamedTuple):
-    """One row of the limits along all cells: φ, ends of the cells, switching function S = ∂J/∂(∫φ dt), all as shares."""
+    """One row of the limits along all cells: φ, ends of the cells, S = ∂J/∂(∫φ dt), R = ∂S/∂φ, all times as shares."""
 
     index: int
     phi: Float[np.ndarray, " K"]
     edges: Float[np.ndarray, " K+1"]
     slopes: Float[np.ndarray, " K"]
+    curvatures: Float[np.ndarray, " K"]
+
+    @property
+    def centres(self) -> Float[np.ndarray, " K"]:
+        return (self.edges[1:] + self.edges[:-1]) / 2
 
 
 def switches_of(
@@ -68,8 +82,33 @@ def _rows(transcription: Transcription, state: SearchState, parts: Parts) -> lis
     for r in _rows_with_two_bounds(transcription, lower, upper, parts):
         low, width = lower[..., r].ravel(), (upper - lower)[..., r].ravel()
         phi = (slack[..., r].ravel() - low) / width
-        found.append(_Row(r, phi, edges, -multipliers[..., r].ravel() * width / weights))
+        slopes = -multipliers[..., r].ravel() * width / weights
+        curvatures = _curvatures(transcription, parts, r) * width**2 / weights
+        found.append(_Row(r, phi, edges, slopes, curvatures))
     return found
+
+
+def _curvatures(transcription: Transcription, parts: Parts, row: int) -> Float[np.ndarray, " K"]:
+    """The least curvature of the Lagrangian at each point along controls that change the row's function by 1,
+
+    min { δᵀ R δ : a·δ = 1 } = 1 / (aᵀ R⁻¹ a) ,  0 where R is not positive along one of them.
+    """
+    d, m = transcription.size, transcription.n_controls
+    own = slice(d, d + m)
+    hessian = np.asarray(parts.points.hessian, float)[:, :, own, own].reshape(-1, m, m)
+    gradient = np.asarray(parts.points.jacobian, float)[:, :, d + row, own].reshape(-1, m)
+    values, vectors = np.linalg.eigh(hessian)
+    least = 1e-12 * np.max(np.abs(values), axis=1, keepdims=True) + np.finfo(float).tiny
+    along = np.einsum("kji,kj->ki", vectors, gradient)
+    total = np.sum(along * (along / np.maximum(values, least)), axis=1)
+    return np.divide(1.0, total, out=np.zeros_like(total), where=total > 0.0)
+
+
+def rows_by_control(transcription: Transcription, parts: Parts) -> list[int]:
+    """The rows of the limits whose function depends on the control."""
+    d, m = transcription.size, transcription.n_controls
+    by_control = np.asarray(parts.points.jacobian)[:, :, d:, d : d + m]
+    return np.flatnonzero(np.any(by_control != 0.0, axis=(0, 1, 3))).tolist()
 
 
 def _rows_with_two_bounds(transcription: Transcription, lower, upper, parts: Parts) -> list[int]:
@@ -83,7 +122,22 @@ def _switches_of_row(row: _Row, near: float, longest: int) -> list[Switch]:
     at_bound = np.flatnonzero((row.phi < near) | (row.phi > 1 - near))
     rises = np.diff(row.phi[at_bound] > 0.5).astype(int)
     pairs = zip(at_bound[:-1], at_bound[1:], rises, strict=True)
-    return [_switch(row, int(a), int(b)) for a, b, one in pairs if one and b - a - 1 <= longest]
+    near_by = [(int(a), int(b)) for a, b, one in pairs if one and b - a - 1 <= longest]
+    return [_switch(row, a, b) for a, b in near_by if not _is_crossing(row, a, b)]
+
+
+def _is_crossing(row: _Row, before: int, after: int) -> bool:
+    """Whether the values between two cells at different bounds are those of a continuous control.
+
+    Between the two S changes by ΔS at the bounds and by R in the crossing, in proportion to time.
+    """
+    if after - before < 3:  # one value between the bounds shows no slope
+        return False
+    rise = float(np.mean(row.curvatures[before : after + 1]))
+    between = row.centres[after] - row.centres[before]
+    change = abs(row.slopes[after] - row.slopes[before])
+    duration = between * rise / (rise + change) if rise > 0.0 else 0.0
+    return duration >= CROSSING * (row.edges[after] - row.edges[before + 1])
 
 
 def _switch(row: _Row, before: int, after: int) -> Switch:
@@ -93,18 +147,20 @@ def _switch(row: _Row, before: int, after: int) -> Switch:
     begin, end = row.edges[before + 1], row.edges[after]
     at_upper = float(np.sum(row.phi[inner] * np.diff(row.edges)[inner]))
     share = end - at_upper if upwards else begin + at_upper
-    return Switch(float(share), row.index, _excess(row, before, after, float(share), upwards))
+    excess = _excess(row, before, after, float(share), upwards)
+    return Switch(float(share), row.index, before, after, excess)
 
 
 def _excess(row: _Row, before: int, after: int, share: float, upwards: bool) -> float:
     """∫ S (φ − step) dt between the cells `before` and `after`, S being linear between the cells' centres."""
-    centres = (row.edges[1:] + row.edges[:-1]) / 2
     total = 0.0
     for k in range(before + 1, after):
         width = row.edges[k + 1] - row.edges[k]
         at = row.edges[k] + width * (np.arange(SAMPLES) + 0.5) / SAMPLES
         step = (at > share) == upwards
-        total += width * float(np.mean(np.interp(at, centres, row.slopes) * (row.phi[k] - step)))
+        total += width * float(
+            np.mean(np.interp(at, row.centres, row.slopes) * (row.phi[k] - step))
+        )
     return total
 
 
