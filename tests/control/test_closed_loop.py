@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import simpson, solve_ivp
 
 from jaxhamel import Feedback, Kinematic, MovingParts, simulate
-from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
+from jaxhamel.control import Held, Sampled, Sensors, closed_loop, loop_multipliers, regulate
 from jaxhamel.control._loop._closed_loop import compile_loop
 from jaxhamel.control._loop._periods import _in_lanes, _reverse_mode
 from jaxhamel.control._loop._periods._noise import normal_numbers
@@ -363,6 +363,16 @@ HELD, MOVED = Sampled(LAW, 0.1), MovingParts(two_mass_ball())
 COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
 
 
+class Forgets(eqx.Module):
+    """A law whose step gives no memory."""
+
+    def start(self):
+        return jnp.zeros(1)
+
+    def step(self, memory, t, q, u):
+        return -q - memory
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
@@ -411,6 +421,11 @@ COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
         (lambda: closed_loop(CART, Q0, U0, Sampled(Seen(), 0.1, sensors=Sensors((nothing,), bias=jnp.ones(3))), 9),
          ValueError,
          r"`bias` of the sensors has shape \(3,\); it must be one number or \(1,\)"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(Forgets(), 0.1), 9), TypeError, "`law.step` returns one value; .*pair"),
+        (lambda: loop_multipliers(CART, U0, U0, Sampled(Forgets(), 0.1)), TypeError, "`law.step` returns one value; .*pair"),
+        (lambda: loop_multipliers(CART, U0, U0, Sampled(lambda t, q, u: -q[0], 0.1)), ValueError, r"one array \(p,\)"),
+        (lambda: loop_multipliers(CART, U0, U0, Sampled(LAW, 0.1, upper=jnp.ones(3))), ValueError, "`upper` has shape"),
+        (lambda: regulate(CART, *PLAN[:3], Feedback(LAW), **COSTS), TypeError, "`control` is a Feedback; a regulator"),
         (lambda: Held(jnp.array(0.0), jnp.array(0.0), jnp.zeros((3, 1))), ValueError, "`period` is 0.*must be positive"),
         (lambda: Held(jnp.array(0.0), jnp.array(1.0), jnp.zeros((0, 1))), ValueError, "`commands` has no row"),
         (lambda: regulate("cart", *PLAN, **COSTS), TypeError, "`system` is of type str; it must be a jaxhamel.System"),

@@ -11,7 +11,14 @@ from scipy.stats import chi2
 
 from jaxhamel import VectorField
 from jaxhamel._lanes._xla_cpu._jit import QUICK
-from jaxhamel.control import KalmanFilter, Sampled, Sensors, StateSensors, closed_loop
+from jaxhamel.control import (
+    KalmanFilter,
+    MovingHorizonEstimator,
+    Sampled,
+    Sensors,
+    StateSensors,
+    closed_loop,
+)
 from jaxhamel.geometry import quaternion_matrix
 from jaxhamel.mechanics._tangent import local, retract
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -170,6 +177,10 @@ def test_in_a_closed_loop():
 
 BAD = {"q": jnp.zeros(1), "u": jnp.zeros(1), "covariance": jnp.ones(2)}
 
+NO_FORCE = jnp.zeros(1)
+PLACED = KalmanFilter(CART, Sensors((place,), 0.1), **BAD)
+ALL_SEEN = KalmanFilter(CART, StateSensors(0.1), **BAD)
+
 
 def of_other_sensors(sensors):
     """A closed loop whose filter models another measurement than its sensors give."""
@@ -194,6 +205,16 @@ def of_other_sensors(sensors):
         (lambda: of_other_sensors(Sensors((place, place), 0.1)), ValueError,
          "`sensors` give 2 numbers, and those of the `estimator` 1 numbers; both must be of one form"),
         (lambda: of_other_sensors(StateSensors(0.1)), ValueError, "`sensors` give states of 2 numbers, and"),
+        (lambda: PLACED.update(PLACED.start(), 0.0, jnp.zeros(2), NO_FORCE), ValueError,
+         r"The observation has shape \(2,\); .* give \(1,\)"),
+        (lambda: ALL_SEEN.update(ALL_SEEN.start(), 0.0, jnp.zeros(2), NO_FORCE), ValueError, r"the pair \(q, u\)"),
+        (lambda: ALL_SEEN.update(ALL_SEEN.start(), 0.0, (NO_FORCE, jnp.zeros(2)), NO_FORCE), ValueError,
+         r"The observation has the shapes \(\(1,\), \(2,\)\)"),
+        (lambda: PLACED.predict((NO_FORCE, NO_FORCE), 0.0, T, NO_FORCE), TypeError, "`belief` is of type tuple"),
+        (lambda: PLACED.predict(PLACED.start(), 0.0, -T, NO_FORCE), ValueError, "`period` is -.*must be positive"),
+        (lambda: PLACED.predict(PLACED.start(), 0.0, T, jnp.zeros(3)), ValueError, r"`force.* has shape \(3,\)"),
+        (lambda: MovingHorizonEstimator(PLACED, 3).update(PLACED.start(), 0.0, NO_FORCE), TypeError,
+         "`window` is of type Belief"),
         (lambda: Sampled(Gains(jnp.ones(2)), T, sensors=StateSensors(0.1), estimator=place), TypeError,
          "`estimator` is .*KalmanFilter"),
     ],

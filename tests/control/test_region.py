@@ -84,6 +84,11 @@ def test_a_condition_of_ones_own():
         ({"tolerance": 0.0}, "`tolerance` is 0"),
         ({"goal": ZERO}, "`goal` is"),
         ({"held": lambda q: q}, "`held` is"),
+        (
+            {"held": lambda ts, q, u: q < 1},
+            "`held` gives an array of shape .* and bool; it must give one bool",
+        ),
+        ({"held": lambda ts, q, u: q[-1, 0]}, r"`held` gives an array of shape \(\) and float64"),
     ],
 )
 def test_messages(changes, words):

@@ -111,6 +111,8 @@ def test_a_policy_in_a_closed_loop():
         ({"policy": jnp.arange(3)}, ValueError, "`policy` has no floating array"),
         ({"updates": 0}, ValueError, "`updates` is 0"),
         ({"progress": 3}, TypeError, "`progress` is of type int; it must be"),
+        ({"checkpoint": "no such folder/x.npz"}, ValueError, "`checkpoint` is .* in a folder that does not exist"),
+        ({"checkpoint": "."}, ValueError, "`checkpoint` is '.', a folder"),
         ({"key": None}, TypeError, "`key` is None; it must be one JAX random key"),
         ({"optimiser": "adam"}, TypeError, "`optimiser` is of type str; it must be one of optax"),
     ],

@@ -208,6 +208,38 @@ def test_a_disk_with_moving_parts():
 CART = Cart(jnp.array(1.0))
 
 
+class Two(jaxhamel.System):
+    """A point in a plane under two forces."""
+
+    space = jaxhamel.Euclidean(2)
+    n_controls = 2
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v @ v
+
+    def force(self, t, q, v, control):
+        return control
+
+
+class BrokenTwo(Two):
+    """Its own method is wrong for every control."""
+
+    n_controls = 2
+
+    def force(self, t, q, v, control):
+        return jnp.sum(control)
+
+
+TWO, START_OF_TWO = Two(), (jnp.ones(2), jnp.zeros(2))
+
+
+def test_a_force_that_is_wrong_for_every_control_is_named_itself():
+    with pytest.raises(
+        ValueError, match=r"^`force\(t, q, v, control\)` has shape \(\), as BrokenTwo"
+    ):
+        simulate(BrokenTwo(), *START_OF_TWO, TS, jnp.zeros((2, 1)))
+
+
 def test_a_motion_that_its_feedback_ends_is_described():
     """A cart pushed left from q = 0.7 stops where √q ends at 0; the description calls the feedback with the last state."""
     motion = simulate(CART, *START, TS[:2], Feedback(lambda t, q, u: jnp.sqrt(q) - 20.0))
@@ -240,6 +272,11 @@ def test_a_motion_that_its_feedback_ends_is_described():
          r"gives shape \(5,\); MovingParts takes \(2,\)"),
         (lambda: simulate(MovingParts(BALL), *driven_start(), TS, Feedback(lambda t, q, u: None)), ValueError,
          r"gives no number; MovingParts takes \(2,\)"),
+        (lambda: simulate(TWO, *START_OF_TWO, TS, Feedback(lambda t, q, u: q[:, None])), ValueError,
+         r"`control` gives an array of shape \(2, 1\); Two takes one array \(2,\).*With this control, `force"),
+        (lambda: simulate(TWO, *START_OF_TWO, TS, Feedback(lambda t, q, u: [q[0], q[1]])), TypeError,
+         "`control` gives a list; Two takes one array"),
+        (lambda: simulate(TWO, *START_OF_TWO, TS, lambda t: (t, t)), TypeError, "`control` gives a tuple; Two takes"),
         (lambda: MovingParts(CART), TypeError, "`system` is Cart, whose control prescribes no motion"),
         (lambda: MovingParts(BALL, 2.5), ValueError, "`n_parts` is 2.5"),
     ],

@@ -254,7 +254,7 @@ def check_command(controller, value) -> int:
         shape = getattr(value, "shape", None)
         got = f"an object {type_of(value)}" if shape is None else f"an array of shape {shape}"
         raise ValueError(
-            f"`law` gives {'None' if value is None else got}; a command must be one array (p,)."
+            f"`law` gives {'None' if value is None else got}; a command must be one array (p,), such as jnp.stack([...])."
         )
     for name in ("lower", "upper", "rate", "start"):
         limit = getattr(controller, name)

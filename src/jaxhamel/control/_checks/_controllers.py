@@ -86,7 +86,7 @@ def _check_limit_of_states(limit: Any, filter: Any, width: int) -> None:
     """Checks that a limit is a `PathLimit` that depends on the state, with bounds of its shape that leave room."""
     if not hasattr(limit, "check_function"):
         raise TypeError(
-            f"`limits` has {type_of(limit)}; it must have jaxhamel.control.PathLimit(function, lower, upper) alone."
+            f"`limits` has an entry {type_of(limit)}; it must have jaxhamel.control.PathLimit(function, lower, upper) alone."
         )
     zero, dtype = jnp.zeros((), filter.u.dtype), filter.u.dtype
     control = Constant(jnp.zeros(width, dtype))
@@ -186,7 +186,13 @@ def check_checkpoint(checkpoint: Any) -> Path | None:
         raise TypeError(
             f"`checkpoint` is {described(checkpoint)}; it must be the name of a file, or None."
         )
-    return Path(checkpoint)
+    path = Path(checkpoint)
+    if path.is_dir() or not path.parent.is_dir():
+        reason = "a folder" if path.is_dir() else "in a folder that does not exist"
+        raise ValueError(
+            f"`checkpoint` is {str(path)!r}, {reason}; it must be the name of a file in a folder that exists."
+        )
+    return path
 
 
 def check_losses_file(path: Path, leaves: list[Any]) -> dict[str, np.ndarray]:

@@ -76,7 +76,13 @@ def check_timing_of_law(controller) -> None:
 def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
     """Checks that the memory of a law keeps its structure, shapes and dtypes; returns the shape of the law's value."""
     before = called("`law.start`", law.start)
-    value, after = called("`law.step`", law.step, before, *at)
+    found = called("`law.step`", law.step, before, *at)
+    if not isinstance(found, tuple) or len(found) != 2:
+        got = f"a tuple of {len(found)}" if isinstance(found, tuple) else "one value"
+        raise TypeError(
+            f"`law.step` returns {got}; it must return a pair (command, memory), the memory for the next sample."
+        )
+    value, after = found
     kinds = [
         (jax.tree.structure(x), [(y.shape, y.dtype) for y in jax.tree.leaves(x)])
         for x in (before, after)

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import check_called_with
+from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
     check_arrays,
     check_finite,
@@ -86,9 +87,23 @@ def check_goal(system: Any, goal: Any, tolerance: Any) -> None:
     check_positive("tolerance", tolerance, "It is a distance of the last state from the goal.")
 
 
-def check_held_function(held: Any) -> None:
-    if held is not None:
-        check_called_with("held", held, 3, "of (ts, q, u)")
+def check_held_function(held: Any, start: tuple[Any, Any], rows: int) -> None:
+    """Checks that `held` gives one bool for a motion from the state `start` with this number of times."""
+    if held is None:
+        return
+    check_called_with("held", held, 3, "of (ts, q, u)")
+
+    def along(x):
+        return jax.ShapeDtypeStruct((rows, *x.shape), x.dtype)
+
+    q, u = jax.tree.map(along, start)
+    found = called("`held`", held, jax.ShapeDtypeStruct((rows,), u.dtype), q, u)
+    shape, dtype = getattr(found, "shape", None), getattr(found, "dtype", None)
+    if shape != () or not isinstance(dtype, np.dtype) or dtype.kind != "b":
+        got = type_of(found) if shape is None else f"an array of shape {shape} and {dtype}"
+        raise TypeError(
+            f"`held` gives {got}; it must give one bool for the whole motion, such as jnp.all(jnp.abs(q) < 1.0)."
+        )
 
 
 def check_tail(values, share) -> None:

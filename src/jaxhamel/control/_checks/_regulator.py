@@ -15,7 +15,7 @@ from jaxhamel._checks._values import (
     described,
     type_of,
 )
-from jaxhamel.mechanics import ROUTES
+from jaxhamel.mechanics import ROUTES, Feedback
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
 
 
@@ -51,6 +51,11 @@ def check_plan(system, ts, q, u, control) -> int:
     if control is None:
         raise ValueError(
             "`control` is missing: a regulator corrects a control. Give the plan's, a callable of t or a constant."
+        )
+    if isinstance(control, Feedback):
+        raise TypeError(
+            "`control` is a Feedback; a regulator corrects a control of time alone. Give the plan's as a callable of t, for "
+            "example jaxhamel.control.Held of the values along the plan."
         )
     values = check_control_along(ts, control)
     if getattr(values, "ndim", None) == 2:  # one vector for each time

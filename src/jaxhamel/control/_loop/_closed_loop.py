@@ -116,7 +116,7 @@ def _run_with(
         return jnp.asarray(x, dtype)
 
     first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
-    width = _check_first_trajectory(first, t0, key)
+    width = check_first_trajectory(first, t0, key)
     parts, axes, table = _without_table(tuple(given.values()), axes)
     arrays, others = eqx.partition(parts, eqx.is_array)
     axes = None if axes is None else tuple(_axes_of_arrays(parts, axes))
@@ -165,8 +165,11 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
     return (*others, rest), axes, controller.law
 
 
-def _check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
-    """Checks the first trajectory; returns the numbers of entries of a command and of an observation."""
+def check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
+    """Checks the first trajectory, (system, q0, u0, controller) = `first`.
+
+    Returns the numbers of entries of a command and of an observation.
+    """
     system, q0, u0, controller = first
     check_state(system, q0, u0)
     zero, exact = Constant(jnp.zeros(system.n_controls or 0, t0.dtype)), None

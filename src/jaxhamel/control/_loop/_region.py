@@ -91,7 +91,7 @@ def region(
     goal = _goal(controller.law, last, start) if goal is None else goal
     check_goal(system, goal, tolerance)
     wanted = _cast((goal, tolerance), dtype)
-    check_held_function(held)
+    check_held_function(held, start, samples + 1)
     parts = _equal_parts(grid, _bytes(system, controller, samples, dtype))
     answers = []
     for i, part in enumerate(parts):

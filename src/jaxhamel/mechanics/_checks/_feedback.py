@@ -96,6 +96,18 @@ def check_feedback_value(system, t, value, dtype, name: str) -> None:
         )
 
 
+def check_form_of_control(system, wanted: int, value, error: Exception) -> None:
+    """Checks that the value of a control is one array (p,); `error`: the error of the system's methods with this value."""
+    shape = getattr(value, "shape", None)
+    if shape != (wanted,):
+        got = f"a {type(value).__name__}" if shape is None else f"an array of shape {shape}"
+        kind = TypeError if shape is None else ValueError
+        raise kind(
+            f"`control` gives {got}; {type(system).__name__} takes one array ({wanted},), since its `n_controls` is "
+            f"{wanted}. Make one array of it, by `jnp.stack([...])` or `jnp.ravel`. With this control, {error}"
+        )
+
+
 def _check_finite(t, leaf, name: str) -> None:
     array = concrete(leaf)
     if array is not None and not np.all(np.isfinite(array)):

@@ -12,8 +12,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
+from jaxhamel._checks._traced import called
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._checks._feedback import check_form_of_control
 from jaxhamel.mechanics._checks._returns import MissingControl, check_returns, returns_of
 from jaxhamel.mechanics._checks._system import (
     check_a_system,
@@ -26,12 +28,12 @@ from jaxhamel.mechanics._checks._system import (
 )
 from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._multipliers import check_redundant
-from jaxhamel.mechanics._controls._control import at_state, checked_at_start
+from jaxhamel.mechanics._controls._control import Constant, at_state, checked_at_start
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts, has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
-from jaxhamel.mechanics._system import System, dtype_of, has_valid, overrides
+from jaxhamel.mechanics._system import System, controls_of, dtype_of, has_valid, overrides
 
 _TRACED = Seen()
 
@@ -159,8 +161,30 @@ def check_methods(
         if is_new:
             given = inner(system)
             names = [name for name in methods(system) if only is None or name in only]
-            returned = returns_of(given, names, t, q, u, control)
-            check_returns(given, returned, dtype_of(q))
+            _check_returned(given, names, t, q, u, control)
+
+
+def _check_returned(system: System, names: list[str], t, q, u, control: Control) -> None:
+    """Checks the results of the methods `names`.
+
+    If they are valid with a control that is one array (p,), but not with the form of `control`, the error names the control.
+    """
+
+    def check(control: Control) -> None:
+        check_returns(system, returns_of(system, names, t, q, u, control), dtype_of(q))
+
+    try:
+        check(control)
+    except (TypeError, ValueError) as error:
+        wanted = controls_of(system)
+        if control is None or wanted is None:
+            raise
+        try:
+            check(Constant(jnp.zeros(wanted, dtype_of(q))))
+        except (TypeError, ValueError):
+            raise error from None
+        check_form_of_control(system, wanted, called("`control`", control, t), error)
+        raise
 
 
 def parts_inside(system: MovingParts, t, q, u, control):

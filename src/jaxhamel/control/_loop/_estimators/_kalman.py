@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_kalman
+from jaxhamel.control._checks._estimates import check_estimate, check_prediction
 from jaxhamel.control._loop._estimators._model import as_matrix, flow, misfit, noise_covariance
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
@@ -75,6 +76,8 @@ class KalmanFilter(eqx.Module):
 
     def predict(self, belief: Belief, t: Time, period: Scalar, control: Control = None) -> Belief:
         """The belief one period later, under `control`."""
+        check_estimate("belief", belief, "covariance")
+        check_prediction(self.system, t, belief.q, period, control)
         later, F = self.transition((belief.q, belief.u), t, period, control)
         W = as_matrix(self.process_noise, len(F)).astype(F.dtype)
         return Belief(*later, F @ belief.covariance @ F.T + jnp.asarray(period, F.dtype) * W)
@@ -96,6 +99,7 @@ class KalmanFilter(eqx.Module):
 
     def update(self, belief: Belief, t: Time, seen: Any, control: Control = None) -> Belief:
         """The belief after the observation `seen` at t, in the form that the sensors give."""
+        check_estimate("belief", belief, "covariance")
         system, P = self.system, belief.covariance
         state, size = (belief.q, belief.u), tangent_size(self.system)
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Control, Scalar, Time
+from jaxhamel.control._checks._estimates import check_seen_numbers, check_seen_state
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._tangent import MotionState, local
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -31,9 +32,12 @@ def misfit(
     system: System, sensors: Any, state: MotionState, t: Time, seen: Any, control: Control
 ) -> Float[Array, " r"]:
     """The residual of an observation: `seen` minus the observation without error in `state`; for a seen state, local."""
-    if isinstance(seen, tuple):
+    if getattr(sensors, "gives_state", False):
+        check_seen_state(seen, state)
         return local(system, state, seen)
-    return seen - sensors.exact(system, t, *state, as_control(control))
+    exact = sensors.exact(system, t, *state, as_control(control))
+    check_seen_numbers(seen, exact)
+    return seen - exact
 
 
 def observation(sensors: Any, system: System, state: MotionState, t: Time, control: Control) -> Any:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_moving_horizon, check_width
+from jaxhamel.control._checks._estimates import check_estimate
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, belief_about_mean
 from jaxhamel.control._loop._estimators._model import (
@@ -128,6 +129,7 @@ class MovingHorizonEstimator(eqx.Module):
         self, window: MovingWindow, t: Time, seen: Any, control: Control = None
     ) -> MovingWindow:
         """The window after the observation `seen` at t, in the form that the sensors give."""
+        check_estimate("window", window, "latest")
         here = jnp.arange(self.window) == window.count - 1
 
         def put(rows, x):
@@ -145,6 +147,7 @@ class MovingHorizonEstimator(eqx.Module):
         self, window: MovingWindow, t: Time, period: Scalar, control: Control = None
     ) -> MovingWindow:
         """The window one period later, under `control`; a full window drops its first sample."""
+        check_estimate("window", window, "latest")
         latest = self.filter.predict(window.latest, t, period, control)
         here = jnp.arange(self.window) == window.count - 1
         commands = _with_row(window.commands, self._value(control, t), here)

@@ -12,10 +12,10 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration
 from jaxhamel.control._checks._closed_loop import check_closed_loop
 from jaxhamel.control._checks._laws import check_no_estimator, check_stays, has_memory
+from jaxhamel.control._loop._closed_loop import check_first_trajectory
 from jaxhamel.control._loop._periods._period import Loop, Periods, after_period, decided
 from jaxhamel.control._loop._sampled import Sampled
 from jaxhamel.mechanics import System
-from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 
@@ -60,8 +60,8 @@ def linear_period(
     check_closed_loop(system, (q, u, t), controller, (1, steps, None), route)
     dtype = dtype_of_state(q, u)
     q, u = jax.tree.map(lambda x: jnp.asarray(x, dtype), (q, u))
-    check_state(system, q, u)
     check_no_estimator(controller)
+    check_first_trajectory((system, q, u, controller), jnp.asarray(t, dtype), None)
     M, off = _linear(system, (q, u), controller, jnp.asarray(t, dtype), steps, route)
     check_stays(off)
     return M
