@@ -96,6 +96,35 @@ def test_real_functions(height, sign, time):
     check(thrown(Real(jnp.asarray(height), jnp.asarray(sign))), time)
 
 
+def test_a_motion_goes_on_after_its_event():
+    """Bounces on a floor at any height, each begun where the last one ended: the mass is at the floor but for rounding, on
+    either side of it. The times of flight are a geometric series."""
+    keep, first = 0.8, np.sqrt(2 / GRAVITY)
+    for floor in (0.0, 0.3, -1000.0):
+        x, speed, time = floor + 1.0, 0.0, 0.0
+        for _ in range(6):
+            path = thrown(Real(jnp.array(floor), jnp.array(1.0)), x, speed, ts=(0.0, 0.1, 3.0))
+            x, speed, time = path.q_end[0], -keep * path.u_end[0], time + path.t_end
+        exact = first * (1 + 2 * sum(keep**k for k in range(1, 6)))
+        np.testing.assert_allclose(time, exact, atol=1e-12)
+
+
+def test_released_at_rest_at_its_zero():
+    """A mass that starts at rest at the height has no event there; its second derivative gives the side."""
+    path = thrown(Real(jnp.array(0.0), jnp.array(1.0)), speed=0.0)
+    assert path.result == RESULTS.successful
+    assert path.t_end == 2.0
+
+
+@pytest.mark.parametrize("low", [-1.0, 0.1])
+def test_a_condition_that_is_not_a_number_is_a_failure(low):
+    """√(low − x) is NaN at the start, or where its zero has been passed."""
+    path = thrown(lambda t, q, u: jnp.sqrt(low - q[0]), gravity=-GRAVITY)
+    assert path.result == RESULTS.undefined_event
+    with pytest.raises(RuntimeError, match=r"`event` is NaN there.*both sides of the event"):
+        path.raise_if_failed()
+
+
 @pytest.mark.parametrize(("direction", "time"), [(False, DOWN), (True, UP)])
 def test_events_of_diffrax(direction, time):
     check(thrown(diffrax.Event(lambda t, y, args, **_: y[0][0] - HIGH, direction=direction)), time)

@@ -1,4 +1,4 @@
-"""The reasons for the end of a simulation: diffrax's results and two additional ones, with messages."""
+"""The reasons for the end of a simulation: diffrax's results and three additional ones, with messages."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,14 @@ else:
 
 
 class RESULTS(_Results):
-    """diffrax's results, and two further failures of mechanical systems."""
+    """diffrax's results, and three further failures of mechanical systems."""
 
     nonfinite_state = "The state or its rate of change became NaN or infinite."
     step_too_small = (
         "The steps needed became smaller than the rounding of time: the solution or its rate of "
         "change runs off to infinity, or jumps."
     )
+    undefined_event = "A function of `event` is NaN there, so that its zero cannot be found."
 
 
 class ResultItem(_Item):
@@ -59,6 +60,11 @@ def cause_of_end(result, nonfinite) -> Any:
     return RESULTS.where(gave_up, small, result)
 
 
+def or_undefined_event(result, undefined) -> ResultItem:
+    """The result; `undefined_event` where a condition is not a number."""
+    return as_result(RESULTS.where(undefined, RESULTS.undefined_event, result))
+
+
 _ADVICE = {
     "max_steps_reached": "Raise `max_steps`, or loosen the tolerances or lengthen `dt`.",
     "nonfinite_state": (
@@ -66,6 +72,10 @@ _ADVICE = {
         "smaller `dt`."
     ),
     "nonlinear_divergence": "The equations of an implicit step have no solution near: try a smaller `dt`.",
+    "undefined_event": (
+        "Write a function that is defined on both sides of the event, such as q[0] - 0.5 rather "
+        "than its root or logarithm."
+    ),
     "step_too_small": (
         "Look for a singular configuration or a force without bound near this time; stiff "
         "problems on vector spaces take an implicit `solver`."

@@ -30,11 +30,11 @@ from jaxhamel.simulate._checks import (
     check_simulation,
     check_steps_needed,
 )
-from jaxhamel.simulate._event import Conditions, Ending
+from jaxhamel.simulate._events._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._refused_modes import refusing_forward_mode, refusing_reverse_mode
-from jaxhamel.simulate._results import as_result, cause_of_end
+from jaxhamel.simulate._results import as_result, cause_of_end, or_undefined_event
 from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver
 from jaxhamel.simulate._solvers._lie_group import LieGroup
 from jaxhamel.simulate._solvers._projected import (
@@ -100,8 +100,9 @@ def simulate(
       value becomes true; or a dict, list or tuple of such functions, the first of which to happen counts
       (`trajectory.event` tells which); or a `diffrax.Event` (its root finder is not used). Conditions are tested at the end
       of each step and located to rounding on the step's interpolant; an event that comes and goes within a step is missed
-      (use a smaller `dt`). A real function may start at zero, which is no event; a Boolean that is true at the start is
-      one. If a Boolean has ended the simulation, derivatives of `t_end`, `q_end` and `u_end` are NaN, because a Boolean
+      (use a smaller `dt`). A real function may start at zero (but for rounding, as after an earlier event), which is no
+      event; a Boolean that is true at the start is one. A real function that is NaN at the start or at the last time is a
+      failure. If a Boolean has ended the simulation, derivatives of `t_end`, `q_end` and `u_end` are NaN, because a Boolean
       has no rate of change; a real function has.
     - `dense`: whether `trajectory.evaluate(t)` can give the state between the `ts`.
     - `progress`: True for a line with the time left, or a diffrax progress meter.
@@ -167,7 +168,7 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
         y0 = layout.vector(y0)
     term = diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args))
     options["stepsize_controller"] = _controller(steps, ts)
-    ending = Ending.of(conditions, term, ts[0], y0, args, options)
+    ending = Ending.of(conditions, term, ts, y0, args, options)
     solution: Any = diffrax.diffeqsolve(
         term,
         t0=ts[0],
@@ -182,8 +183,9 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
         throw=False,
         **options,
     )
-    solution, end, happened = ending.found(solution, ts, y0, args)
+    solution, end, happened, undefined = ending.found(solution, ts, y0, args)
     found = _description(solution, y0, end, layout)
+    found["result"] = or_undefined_event(found["result"], undefined)
     if isinstance(options["solver"], OnConstraints):  # the interpolant is not projected
         metric = options["solver"].metric
 

@@ -8,6 +8,7 @@ there: the one step that diffrax takes is dropped.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import diffrax
@@ -18,8 +19,9 @@ import numpy as np
 
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
-from jaxhamel.simulate._bisection import InsideStep
 from jaxhamel.simulate._checks import check_event_value
+from jaxhamel.simulate._events._bisection import InsideStep
+from jaxhamel.simulate._events._start import SignAfter, sign_after
 from jaxhamel.simulate._one_vector import VectorLayout
 
 
@@ -50,20 +52,30 @@ class Conditions(eqx.Module):
         directions = jax.tree.leaves(given.direction, is_leaf=lambda x: x is None)
         return cls(functions, tuple(directions), structure)
 
-    def signed_at_start(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
+    def located(self, field: Callable, ts, y0, args, known: dict[str, Any]) -> "Located":
         """The conditions with their signs just after the start of a motion; `field(t, y, args)` is its rate."""
+        t0 = ts[0]
         values = self._checked([f(t0, y0, args, **known) for f in self.functions])
-        rate = (jnp.ones_like(t0), field(t0, y0, args))
         flags = [jnp.issubdtype(jnp.result_type(value), jnp.bool_) for value in values]
+
+        def rate(t, y):
+            return jnp.ones_like(t), field(t, y, args)
+
         signs = [
-            None if flag else _sign_after(f, t0, y0, rate, args, known)
+            None if flag else sign_after(partial(_at, f, args, known), rate, ts, y0)
             for f, flag in zip(self.functions, flags, strict=True)
         ]
         at_start = [
             jnp.asarray(value) if flag else jnp.array(False)
             for value, flag in zip(values, flags, strict=True)
         ]
-        return Located(self, signs, jax.lax.stop_gradient(t0), jnp.stack(at_start))
+        nan = self.any_nan(t0, y0, args, known)
+        return Located(self, signs, jax.lax.stop_gradient(t0), jnp.stack(at_start), nan)
+
+    def any_nan(self, t, y, args, known: dict[str, Any]):
+        """Whether a real condition is NaN at (t, y)."""
+        values = [jnp.asarray(f(t, y, args, **known)) for f in self.functions]
+        return jnp.any(jnp.stack([jnp.isnan(v) for v in values]))
 
     def _checked(self, values: list[Any]) -> list[Any]:
         paths = jax.tree_util.tree_leaves_with_path(
@@ -74,19 +86,18 @@ class Conditions(eqx.Module):
         return values
 
 
-def _sign_after(f: Callable, t0, y0, rate, args, known):
-    """The sign of a real function just after the start of the motion; that of its rate if its value at the start is 0."""
-    value, slope = jax.jvp(lambda t, y: f(t, y, args, **known), (t0, y0), rate)
-    return jax.lax.stop_gradient(jnp.sign(jnp.where(value == 0, slope, value)))
+def _at(f: Callable, args, known: dict[str, Any], t, y):
+    return f(t, y, args, **known)
 
 
 class Located(eqx.Module):
     """Conditions, the sign of each real one just after the start, and which Boolean ones hold at the start."""
 
     conditions: Conditions
-    signs: list[Any]
+    signs: list[SignAfter | None]
     t0: Any
     at_start: Any
+    nan_at_start: Any
 
     @property
     def event(self) -> diffrax.Event:
@@ -111,11 +122,11 @@ class Located(eqx.Module):
         t = jnp.asarray(t, self.t0.dtype)
         if sign is None:
             return _step_up(jnp.asarray(value) & (t != self.t0), t)
-        value, sign = jnp.asarray(value, t.dtype), jnp.asarray(sign, t.dtype)
+        starts_at_zero, sign = sign.starts_at_zero & (t == self.t0), jnp.asarray(sign.sign, t.dtype)
+        value = jnp.where(starts_at_zero, sign, jnp.asarray(value, t.dtype))
         direction = self.conditions.directions[i]
         if direction is None:
             return jnp.where(sign == 0, jnp.abs(value), -sign * value)
-        value = jnp.where((value == 0) & (t == self.t0), sign, value)
         return value if direction else -value
 
     def happened(self, mask: dict[str, Any], t, y, args, known) -> tuple[Any, Any]:
@@ -142,11 +153,11 @@ class Ending(eqx.Module):
     known: dict[str, Any]
 
     @classmethod
-    def of(cls, conditions: Conditions | None, term, t0, y0, args, options) -> "Ending":
+    def of(cls, conditions: Conditions | None, term, ts, y0, args, options) -> "Ending":
         known = {"terms": term, **{k: options[k] for k in ("solver", "stepsize_controller")}}
         if conditions is None:
             return cls(None, known)
-        return cls(conditions.signed_at_start(term.vector_field, t0, y0, args, known), known)
+        return cls(conditions.located(term.vector_field, ts, y0, args, known), known)
 
     @property
     def event(self) -> diffrax.Event | None:
@@ -160,15 +171,23 @@ class Ending(eqx.Module):
         dtype = self.located.t0.dtype
         return diffrax.SubSaveAt(t1=True, fn=lambda t, y, args: (jnp.asarray(t, dtype), y))
 
-    def found(self, solution: Any, ts, y0, args) -> tuple[Any, tuple[Any, Any], Any]:
-        """The solution with the reason of its end, (time, state) of the end, and the conditions that caused it."""
+    def found(self, solution: Any, ts, y0, args) -> tuple[Any, tuple[Any, Any], Any, Any]:
+        """The solution with the reason of its end, (time, state) of the end, and the conditions that caused it.
+
+        The last result is whether a condition was NaN at the start, or at an end that no condition caused.
+        """
         end = jax.tree.map(lambda x: x[0], solution.ys[1])
         if self.located is None:
-            return solution, (solution.ts[1][0], end), None
+            return solution, (solution.ts[1][0], end), None, jnp.array(False)
         t, y = end
         happened, flagged = self.located.happened(solution.event_mask, t, y, args, self.known)
+        at_end = self.located.conditions.any_nan(t, y, args, self.known)
+        undefined = self.located.nan_at_start | (
+            at_end & (solution.result == diffrax.RESULTS.successful)
+        )
         end = without_derivative(flagged, end, (self.known, ts, y0, args))
-        return *_ended_at_start(jnp.any(self.located.at_start), solution, end, ts, y0), happened
+        ended = _ended_at_start(jnp.any(self.located.at_start), solution, end, ts, y0)
+        return *ended, happened, undefined
 
 
 def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
