@@ -275,12 +275,24 @@ class Spring(NamedTuple):
 class Link(eqx.Module):
     length: jax.Array
 
+class Friction(eqx.Module):
+    viscous: jax.Array = jaxhamel.parameter(default=0.5)
+    cubic: jax.Array = jaxhamel.parameter(default=0.25)
+
+class Branch(NamedTuple):
+    length: float = 1.0
+    next: "Branch | None" = None
+    twigs: "tuple[Branch, ...]" = ()
+
 class Parts(jaxhamel.System):
     free: dict
     box: Box
     known: dict = field(default_factory=lambda: {"damping": 1, "wall": {"gap": 0.5}})
     springs: list[Spring] = field(default_factory=list)
     links: dict[str, Link] = field(default_factory=dict)
+    none: Friction | None = None
+    low: Friction = Friction(0.125, 0.0)
+    tree: Branch = Branch()
     space = jaxhamel.Euclidean(1)
 """
 PARTS_TOML = """
@@ -327,9 +339,28 @@ def test_dictionaries_and_lists_of_objects_are_tables(with_parts, tmp_path):
     assert again.known["damping"] == 1.0
 
 
+def test_the_default_of_an_object_is_that_of_the_field(with_parts):
+    """An absent table is the field's default, None too; keys that a table leaves out are those of the default."""
+    system, changed = build_system(with_parts()), build_system(with_parts("system.low.cubic=2"))
+    assert system.none is None
+    assert (system.low.viscous, system.low.cubic) == (0.125, 0.0)
+    assert (changed.low.viscous, changed.low.cubic) == (0.125, 2.0)
+    given = build_system(with_parts("system.none.cubic=2"))
+    assert (given.none.viscous, given.none.cubic) == (0.5, 2.0)
+
+
+def test_a_class_may_have_fields_of_its_own_type(with_parts):
+    changes = ("system.tree.next.next.length=3", "system.tree.twigs=[{}, {twigs = [{length = 2}]}]")
+    tree = build_system(with_parts(*changes)).tree
+    assert tree.next.next.length == 3.0
+    assert tree.next.next.next is None
+    assert tree.twigs[1].twigs[0].length == 2.0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ("system.tree.next.lenght=2", "`system.tree.next.lenght` is not a key"),
         ("system.known.dampin=2", "`system.known.dampin` is not a key of `system.known`"),
         ("system.box.widht=2", "`system.box.widht` is not a key of `system.box`"),
         ("system.known.wall=2", "`system.known.wall` is 2; it must be a table"),

@@ -251,3 +251,14 @@ def test_true_values_inside_a_table_of_the_system_are_merged():
     }
     found = with_truth(Scenario("s", tables))["system"]
     assert found == {"mass": 1.0, "springs": {"wall": 5.0, "damping": 0.1}}
+
+
+def test_true_values_of_an_array_of_tables_are_merged_entry_by_entry():
+    """Each [[truth.springs]] has the keys that differ from its [[system.springs]]; there are as many."""
+    springs = [{"stiffness": 4.0, "rest": 0.1}, {"stiffness": 5.0, "rest": 0.2}]
+    truth = [{}, {"rest": 0.3, "stiffness": None}]
+    tables = {"system": {"springs": springs}, "truth": {"springs": truth}}
+    found = with_truth(Scenario("s", tables))["system"]["springs"]
+    assert found == [springs[0], {"stiffness": 5.0, "rest": 0.3}]
+    with pytest.raises(ScenarioError, match=r"`truth.springs` has 1 table.* must have 2"):
+        with_truth(Scenario("s", tables | {"truth": {"springs": truth[1:]}}))

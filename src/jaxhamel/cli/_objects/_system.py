@@ -141,12 +141,21 @@ def _object(p: Parameter, given: Any, path: str) -> Any:
     if given is None or (p.kind == "modules" and not given and not p.required):
         return p.default
     if p.kind == "module":
+        if not p.required and p.default is not None and _is_default(p, given):
+            return jax.tree.map(as_parameter, p.default)
         return _made(p, given, path)
     if p.kind == "modules":
         return p.collect(_made(p, entry, f"{path}.{i}") for i, entry in enumerate(given))
     if p.make is not None:
         return {name: _made(p, entry, f"{path}.{name}") for name, entry in given.items()}
     return _with_arrays(given, path)
+
+
+def _is_default(p: Parameter, given: Any) -> bool:
+    """Whether a value of a scenario is the default of the parameter."""
+    if p.kind == "module" and given is not None and p.default is not None:
+        return all(_is_default(part, given.get(part.name)) for part in p.parts)
+    return not given if p.kind in ("rails", "modules") else given == as_written(p.default)
 
 
 def _made(p: Parameter, given: Mapping[str, Any], path: str) -> Any:

@@ -1,10 +1,12 @@
 """Every key of a scenario for `identify`: the initial system, the measurements, the unknown parameters."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxhamel.cli._scenario._schema import ANY, CONTROL
 from jaxhamel.cli._scenario._stage_schema import LOSS, PREDICTION, PRIORS, stages_schema
+from jaxhamel.cli._scenario._system_description import WhenRead
 from jaxhamel.cli._scenario._system_schema import system_schema
 from jaxhamel.cli._scenario._validate import Entry, OpenTable, Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
@@ -276,13 +278,19 @@ def _truth(system: Table | None) -> Table:
 
 
 def _optional(table: Table) -> dict[str, Entry]:
-    """The entries of a table without defaults and requirements; arrays of tables are left out."""
+    """The entries of a table without defaults and requirements; arrays of rails and of other variants are left out."""
     found: dict[str, Entry] = {}
     for name, entry in table.entries.items():
         if isinstance(entry, Key):
             found[name] = replace(entry, default=OMITTED)
         elif isinstance(entry, Table):
-            found[name] = Table(_optional(entry), entry.about)
+            found[name] = _optional_table(entry)
+        elif isinstance(entry, Tables) and isinstance(entry.entry, Table):
+            found[name] = Tables(_optional_table(entry.entry), entry.about)
         elif isinstance(entry, OpenTable):
             found[name] = replace(entry, required=False)
     return found
+
+
+def _optional_table(table: Table) -> Table:
+    return Table(WhenRead(partial(_optional, table)), table.about, stays_absent=True)

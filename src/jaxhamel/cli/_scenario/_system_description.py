@@ -5,8 +5,8 @@ file is generated from the classes by `python -m jaxhamel.cli._scenario._system_
 """
 
 import json
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,7 @@ def _described_parameter(p: "Parameter") -> Description:
         case "rails":
             return about
         case "module" | "modules" | "table":
-            return {**about, "parts": {part.name: _described_parameter(part) for part in p.parts}}
+            return {**about, "absent": p.default is None, "parts": WhenRead(partial(_parts, p))}
         case "text":
             bounds: dict[str, Any] = {"choices": p.notes.choices}
         case "numbers":
@@ -78,6 +78,26 @@ def _described_parameter(p: "Parameter") -> Description:
         case _:
             bounds = {}
     return {**about, "unit": p.notes.unit, **bounds, **({} if p.required else _default(p))}
+
+
+def _parts(p: "Parameter") -> Description:
+    return {part.name: _described_parameter(part) for part in p.parts}
+
+
+class WhenRead(Mapping[str, Any]):
+    """A mapping that `make()` computes when it is first read: the keys of a class may contain tables of the same class."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]):
+        self._found = cache(make)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._found()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
 
 
 def _default(p: "Parameter") -> Description:

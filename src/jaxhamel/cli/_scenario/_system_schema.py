@@ -1,9 +1,11 @@
 """The keys of a system, its rails and its initial state, generated from the description in the system's class."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxhamel.cli._scenario._system_description import (
     Description,
+    WhenRead,
     description_of,
     kind_of,
     named_descriptions,
@@ -100,10 +102,12 @@ def _entry(name: str, p: Description) -> Key | Table | Tables | OpenTable:
 
 def _of_parts(p: Description, about: str) -> Table | Tables | OpenTable:
     """The schema of an object with parameters, of several ones, or of a dictionary with any keys."""
-    table = Table(_entries_of_parameters(p["parts"]), about, required=p["required"])
+    entries, is_list = WhenRead(partial(_entries_of_parameters, p["parts"])), p["kind"] == "modules"
+    absent = p["absent"] and not is_list
+    table = Table(entries, about, required=p["required"], stays_absent=absent)
     if p["kind"] == "module":
         return table
-    if p["kind"] == "modules":
+    if is_list:
         return Tables(table, about, required=p["required"])
     return OpenTable(table if p["parts"] else ANY_VALUE, about, required=p["required"])
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cached_property, partial
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -24,16 +25,23 @@ class Parameter:
     - `kind`: the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`, `flag`,
       `module`, an object with parameters of its own or a dictionary with known keys, `modules`, a list or tuple of such
       objects, or `table`, a dictionary with any keys, whose values are numbers or dictionaries, or such objects.
-    - `parts`, `make`: the parameters and the class of such an object; `collect`: list or tuple, for several.
+    - `parts`, `make`: the parameters and the class of such an object; `collect`: list or tuple, for several. The defaults
+      of `parts` are the values in the field's default, if this is an object. They are looked up when they are read, since
+      a class may have fields of its own type: a link with further links.
     """
 
     name: str
     notes: FieldNotes
     default: Any
     kind: str
-    parts: tuple["Parameter", ...] = ()
+    look_up: Callable[[], tuple["Parameter", ...]] = field(default=tuple, compare=False)
     make: Callable[..., Any] | None = None
     collect: Callable[..., Any] = list
+
+    @cached_property
+    def parts(self) -> tuple["Parameter", ...]:
+        """The parameters of the object; empty for other kinds."""
+        return self.look_up()
 
     @property
     def required(self) -> bool:
@@ -51,7 +59,7 @@ def parameters_of(cls: type) -> tuple[Parameter, ...]:
     `TypedDict`.
     """
     hints = _hints(cls)
-    return tuple(_parameter(field, hints.get(field.name, field.hint)) for field in _fields(cls))
+    return tuple(_parameter(f, hints.get(f.name, f.hint)) for f in _fields(cls))
 
 
 def examples_of(cls: type) -> dict[str, Any]:
@@ -81,31 +89,44 @@ def _fields(cls: Any) -> list[_Field]:
     ]
 
 
-def _default(field: Any) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    return REQUIRED if field.default_factory is MISSING else field.default_factory()
+def _default(of: Any) -> Any:
+    if of.default is not MISSING:
+        return of.default
+    return REQUIRED if of.default_factory is MISSING else of.default_factory()
 
 
-def _parameter(field: _Field, hint: Any) -> Parameter:
-    name, notes, default, kinds = field.name, field.notes, field.default, _members(hint)
+def _parameter(described: _Field, hint: Any) -> Parameter:
+    name, _, notes, default = described
+    kinds = _members(hint)
     if notes.shapes is None and (shape := _annotated_shape(kinds)) is not None:
         notes = notes._replace(shapes=(shape,))
     if any(map(_is_array, kinds)):
         return Parameter(name, notes, default, _kind(kinds, notes))
     if (module := next(filter(_has_parameters, kinds), None)) is not None:
-        return Parameter(name, notes, default, "module", parameters_of(module), module)
+        make = type(default) if _has_parameters(type(default)) else module
+        look_up = partial(_parts_with_values, make, default)
+        return Parameter(name, notes, default, "module", look_up, make)
     if _is_table(default):
-        return Parameter(name, notes, default, "module", _entries(default), dict)
+        return Parameter(name, notes, default, "module", partial(_entries, default), dict)
     for hint in kinds:
         origin, of = get_origin(hint) or hint, _entry_class(hint)
-        parts = parameters_of(of) if of else ()
+        parts = partial(parameters_of, of) if of else tuple
         if origin in (dict, Mapping):
             return Parameter(name, notes, default, "table", parts, of)
         if origin in (list, tuple, Sequence) and of:
             collect = tuple if origin is tuple else list
             return Parameter(name, notes, default, "modules", parts, of, collect)
     return Parameter(name, notes, default, _kind(kinds, notes))
+
+
+def _parts_with_values(cls: type, default: Any) -> tuple[Parameter, ...]:
+    """The parameters of a class, with the values in `default`, if it is an object of the class, as their defaults."""
+    read = dict.get if isinstance(default, dict) else getattr
+    if default is REQUIRED or default is None:
+        return parameters_of(cls)
+    hints = _hints(cls)
+    found = [f._replace(default=read(default, f.name, f.default)) for f in _fields(cls)]
+    return tuple(_parameter(f, hints.get(f.name, f.hint)) for f in found)
 
 
 def _entries(table: Mapping[str, Any]) -> tuple[Parameter, ...]:
