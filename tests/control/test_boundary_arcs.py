@@ -1,8 +1,10 @@
 """Nodes at the times at which a limit of the state begins or ceases to bind."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import jaxhamel
 from jaxhamel import control
@@ -48,16 +50,53 @@ def test_place_and_speed_with_limits_are_exact_on_a_coarse_mesh():
             assert np.min(np.abs(nodes - time)) < 2e-4
 
 
-def test_speed_with_a_limit():
+@pytest.mark.parametrize("bound", [1.1, 1.3])
+def test_speed_with_a_limit(bound):
     """From rest to rest over the distance 1 with ẏ ≤ V: the force falls linearly to 0 at t₁ = 1.5 (1 − 1/V), and
-    J = 4V²/(3t₁)."""
-    first = 1.5 * (1 - 1 / 1.3)
-    limit = control.PathLimit(speed, upper=1.3, name="speed")
+    J = 4V²/(3t₁).
+
+    A multiplier is 0 where the arc begins, so that a barrier keeps a distance from the bound; bounds moved inwards for
+    this raised J by 4e-5 where V is 1.1.
+    """
+    limit = control.PathLimit(speed, upper=bound, name="speed")
     result = control.solve(
         double_integrator([0.0, 0.0], [1.0, 0.0], limit), control.Collocation(intervals=11)
     )
     assert result.certificate.holds
-    np.testing.assert_allclose(result.cost, 4 * 1.3**2 / (3 * first), rtol=3e-7)
+    cost = lambda V: 8 * V**3 / (9 * (V - 1))
+    np.testing.assert_allclose(result.cost, cost(bound), rtol=1e-10)
+    by_bound = control.sensitivity(result).constraints[1].upper
+    np.testing.assert_allclose(by_bound, jax.grad(cost)(bound), rtol=1e-5)
+
+
+def cost_with_both(V, F):
+    """½∫f² from rest to rest over the distance 1 in unit time with ẏ ≤ V and |f| ≤ F: f is F until a, then falls linearly
+    to 0 at t₁, where ẏ = F (a + t₁)/2 = V; the distance is 1."""
+
+    def excess(a):
+        rest = 2 * V / F - 2 * a  # t₁ − a
+        first = F * a**2 / 2 + F * a * rest + F * rest**2 / 3
+        return 2 * first + V * (1 - 2 * (a + rest)) - 1
+
+    a = brentq(excess, 0.0, V / F, xtol=1e-15)
+    return F**2 * (a + (2 * V / F - 2 * a) / 3)
+
+
+@pytest.mark.parametrize("bound", [5.7, 6.0])
+def test_limits_of_speed_and_force_together(bound):
+    """Nodes follow the kinks of the force and the ends of the arc on the limit of the speed at once.
+
+    With nodes on one of the two only, J was 1.3e-2 too high where F is 5.7, with a certificate that held.
+    """
+    limits = (
+        control.PathLimit(speed, upper=1.3, name="speed"),
+        control.PathLimit(force, -bound, bound, name="force"),
+    )
+    result = control.solve(
+        double_integrator([0.0, 0.0], [1.0, 0.0], *limits), control.Collocation(intervals=16)
+    )
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, cost_with_both(1.3, bound), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

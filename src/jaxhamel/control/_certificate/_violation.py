@@ -125,7 +125,7 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
     """The names of the limits whose multiplier is larger than their distance from the bound, or whose product of both is
     much larger than the barrier parameter, as at bounds that were moved inwards.
 
-    The least of these products is about the barrier parameter: at bounds that do not bind all of them are equal to it.
+    The least of these products is about the barrier parameter: at bounds that do not bind all of them are equal to it, or 0.
     """
     lower, upper, slack, of_lower, of_upper = map(
         np.asarray, (transcription.lower, transcription.upper, w.slack, duals.low, duals.high)
@@ -135,12 +135,13 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
     distances = np.stack([slack - lower, upper - slack]) / size
     counts = np.isfinite(distances) & (lower < upper)
     products = np.multiply(multipliers, distances, out=np.zeros_like(distances), where=counts)
-    barrier = np.min(products, initial=np.inf, where=counts)
-    beyond = (multipliers > distances) | (products > MUCH_LARGER * barrier)
+    binds = multipliers > distances
+    barrier = np.min(products, initial=np.inf, where=counts & ~binds & (products > 0.0))
+    beyond = binds | (products > MUCH_LARGER * barrier)
     either = np.any(beyond, axis=0) | (lower == upper)
-    binds = np.any(either, axis=(0, 1)).tolist()
+    rows = np.any(either, axis=(0, 1)).tolist()
     names = names_of_limits(transcription, w)
-    return sorted({name for name, one in zip(names, binds, strict=True) if one})
+    return sorted({name for name, one in zip(names, rows, strict=True) if one})
 
 
 def _row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:

@@ -136,7 +136,8 @@ class CollocationSearch(AbstractSearch):
         # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
         self.moving = MovingNodes()
-        self.arcs = ArcSearch(self.refinement, 1e-3 * bounds_of(dtype).cost)
+        bounds = bounds_of(dtype)
+        self.arcs = ArcSearch(self.refinement, 1e-3 * bounds.cost, 0.5 * bounds.violation)
         self.elastic: Elastic | None = None
         self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
@@ -296,6 +297,8 @@ class CollocationSearch(AbstractSearch):
             return False
         solved = self.tight, self.state, self.parts
         kinks, kept = self._has_kinks(), self.arcs.times
+        if kept and not kinks:
+            return False  # the search for arcs has moved the other nodes, too
         return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=kinks, kept=kept))
 
     def _follows_arcs(self) -> bool:

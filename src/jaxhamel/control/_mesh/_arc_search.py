@@ -21,13 +21,18 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._points import lagrange
-from jaxhamel.control._collocation._tightening import cost_of_excess, resumed_in_bounds
+from jaxhamel.control._collocation._tightening import (
+    cost_of_excess,
+    largest_excess,
+    resumed_in_bounds,
+)
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import (
     BoundaryArc,
     arcs_of,
+    as_limits,
     on_bounds,
     point_times,
 )
@@ -77,9 +82,11 @@ class ArcSearch:
     - `arcs`: those on the present mesh.
     """
 
-    def __init__(self, refinement: Refinement, precision: float):
-        """**Arguments:** `precision`: the relative change of the cost by corrections of the times that are small enough."""
-        self.refinement, self.precision = refinement, precision
+    def __init__(self, refinement: Refinement, precision: float, violation: float):
+        """**Arguments:** `precision`: the relative change of the cost by corrections of the times that are small enough;
+        `violation`: that of the limits between the points, as a multiple of their sizes.
+        """
+        self.refinement, self.precision, self.violation = refinement, precision, violation
         self.forget()
 
     def forget(self) -> None:
@@ -131,20 +138,32 @@ class ArcSearch:
         slopes, errors, room = self._errors(own, solved, times)
         steps = self._steps(times, errors, room)
         gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
+        last = len(self.gains) >= MESHES
         if gain <= self.precision:
-            self.before = None
-            return Posed(own, own, resumed_in_bounds(own, solved.state))
+            found = self._as_limits(own, solved)
+            if found or last or any(arc.order > 1 for arc in self.arcs):
+                self.before = None
+                return Posed(own, own, found or resumed_in_bounds(own, solved.state))
         self.gains.append(gain)
         comes_closer = len(self.gains) <= TRIALS or gain < self.gains[0]
-        if len(self.gains) >= MESHES or not (comes_closer and np.isfinite(gain)):
+        if last or not (comes_closer and np.isfinite(gain)):
             return None
         self.latest = times, errors
         self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
         return self._posed(solved)
 
+    def _as_limits(self, own: Transcription, solved: Solved) -> SearchState | None:
+        """The solution as one of the problem with its own limits, if these hold between the points.
+
+        On an arc of the first order with wrong times, some multipliers have the wrong sign. On arcs of higher order,
+        equations at all points have multipliers of both signs at the best times, too: only their sums matter.
+        """
+        holds = largest_excess(own, solved.state) <= self.violation
+        return as_limits(own, *solved[:2]) if holds else None
+
     def _posed(self, solved: Solved) -> Posed | None:
         """The problem on the mesh with nodes at the times of the arcs, from a solution; None if these are too many."""
-        own = self.refinement.with_nodes_at(self.times, solved.transcription)
+        own = self.refinement.with_nodes_at(self.times, *solved)
         if own is None or any(arc.begin > arc.end for arc in self.arcs):
             return None
         searched = on_bounds(own, self.arcs)

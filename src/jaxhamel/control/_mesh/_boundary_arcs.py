@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
-from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._interior_point._state import SearchState, resumed
 
 # A limit whose distance is below this share of its largest distance is on its bound between two points where it binds: the
 # multiplier may be zero along an arc.
@@ -193,3 +193,38 @@ def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcri
             lower[at] = upper[at] = before[arc.is_upper][at]
     bounds = tuple(jnp.asarray(x, transcription.lower.dtype) for x in (lower, upper))
     return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)
+
+
+def as_limits(
+    own: Transcription, searched: Transcription, state: SearchState
+) -> SearchState | None:
+    """A solution of `searched`, the transcription of `on_bounds`, as one of the problem with its own limits.
+
+    The multiplier y of an equation becomes that of the bound which it replaces. A solution with the barrier is less exact:
+    where y is 0 along an arc, the barrier keeps a distance of √μ from the bound.
+
+    **Returns:** None if a multiplier has the wrong sign, or a limit is violated beside the arcs.
+    """
+    eps = float(jnp.finfo(state.mu.dtype).eps)
+    least = eps**0.75  # the multiplier of a limit that binds, where y is 0
+    wrong = eps**0.6  # the largest multiplier of the wrong sign that counts as 0
+    lower, upper, given_lower, given_upper = (
+        np.asarray(x, float) for x in (own.lower, own.upper, searched.lower, searched.upper)
+    )
+    y, slack = (np.array(x, float) for x in (state.duals.limits, state.w.slack))
+    on_arc = (given_lower == given_upper) & (lower < upper)
+    acts = np.isfinite(given_lower) | np.isfinite(given_upper)
+    multipliers = []
+    for sign, bound, z in ((-1.0, lower, state.duals.low), (1.0, upper, state.duals.high)):
+        own_arc = on_arc & (given_upper == bound)
+        if np.any(sign * y[own_arc] < -wrong):
+            return None
+        at = bound[own_arc]
+        slack[own_arc] = at - sign * 8 * eps * np.maximum(1.0, np.abs(at))
+        z = np.where(acts & ~on_arc, np.asarray(z, float), 0.0)
+        multipliers.append(np.where(own_arc, np.maximum(sign * y, least), z))
+    if np.any(((slack <= lower) | (slack >= upper)) & (lower < upper)):
+        return None
+    slack, low, high = (jnp.asarray(x, state.mu.dtype) for x in (slack, *multipliers))
+    duals = state.duals._replace(low=low, high=high)
+    return resumed(state._replace(w=state.w._replace(slack=slack), duals=duals))

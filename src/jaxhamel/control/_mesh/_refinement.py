@@ -161,6 +161,19 @@ def carried_over(old: Transcription, state: SearchState, new: Transcription) -> 
     return resumed_in_bounds(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 
 
+# Nodes that move by at most this share of the shortest interval hardly change values and multipliers at the points.
+SMALL_MOVE = 0.3
+BARRIER_AFTER_SMALL_MOVES = 1e-7
+
+
+def _is_nearly(old: Transcription, new: Transcription) -> bool:
+    """Whether the new mesh is nearly the old one."""
+    before, after = (np.asarray(x.shares, float) for x in (old, new))
+    if len(before) != len(after):
+        return False
+    return bool(np.max(np.abs(after - before)) <= SMALL_MOVE * np.min(np.diff(before)))
+
+
 ALIGNMENTS = (
     12  # the largest number of times that nodes move onto switches, for one number of intervals
 )
@@ -187,9 +200,9 @@ class Refinement:
         """**Arguments:** `may_align`: whether nodes may move onto the times at which a limited control switches."""
         self.problem, self.error = problem, error
         self.may_align, self.alignments = may_align, 0
-        self.switches: list[
-            float
-        ] = []  # their times, as shares of the duration, when last looked for
+        # Their times, as shares of the duration, when last looked for.
+        self.switches: list[float] = []
+        self.junctions: list[float] = []
         self.follows_junctions = False
         self.errors: Float[np.ndarray, " N"] | None = None
         self.doublings = 0
@@ -247,21 +260,25 @@ class Refinement:
         """
         if not self.may_align or self.alignments >= ALIGNMENTS:
             return None
-        switches = switches_of(transcription, state, parts)
-        self.switches = [x.share for x in switches]
         self.follows_junctions |= has_kinks
-        given = transcription, state, parts, switches
-        joints = junctions_of(*given) if self.follows_junctions else []
+        kept = kept or []
+        self._look(transcription, state, parts)
         old = np.asarray(transcription.shares, float)
-        times = self.switches + (kept or [])
-        shares = _aligned_mesh(old, times, joints)
+        shares = _aligned_mesh(old, self.switches + kept, self.junctions)
         if shares is None:
-            shares = _aligned_mesh(old, times)
+            shares = _aligned_mesh(old, self.switches + kept)
         least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5
         if shares is None or np.max(np.abs(shares - old)) <= least:
             return None
         self.alignments += 1
         return self._on_mesh(shares, transcription, state)
+
+    def _look(self, transcription: Transcription, state: SearchState, parts: Parts | None) -> None:
+        """Finds the switches and, if nodes follow them, the junctions of a solution."""
+        switches = switches_of(transcription, state, parts)
+        self.switches = [x.share for x in switches]
+        given = transcription, state, parts, switches
+        self.junctions = junctions_of(*given) if self.follows_junctions else []
 
     def nodes_at_switches(self, shares: Float[np.ndarray, " N+1"]) -> tuple[int, ...]:
         """The numbers of the nodes at the switches, if each switch has one, between the first and the last node."""
@@ -272,12 +289,19 @@ class Refinement:
         return tuple(inner) if near and len(inner) * LEAST_NODES <= len(shares) else ()
 
     def with_nodes_at(
-        self, times: list[float], transcription: Transcription
+        self,
+        times: list[float],
+        transcription: Transcription,
+        state: SearchState,
+        parts: Parts | None,
     ) -> Transcription | None:
-        """The problem on the mesh with nodes at the switches and at `times`; None if nodes stay or are too few for these."""
+        """The problem on the mesh with nodes at `times` and at the switches and junctions of a solution; None if nodes stay
+        or are too few for these."""
         if not self.may_align:
             return None
-        shares = _aligned_mesh(np.asarray(transcription.shares, float), self.switches + times)
+        self._look(transcription, state, parts)
+        old = np.asarray(transcription.shares, float)
+        shares = _aligned_mesh(old, self.switches + times, self.junctions)
         return None if shares is None else self._transcribed(shares, transcription)
 
     def _transcribed(
@@ -291,6 +315,8 @@ class Refinement:
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState]:
         new = self._transcribed(shares, transcription)
+        if _is_nearly(transcription, new):
+            return new, resumed_in_bounds(new, state, BARRIER_AFTER_SMALL_MOVES)
         return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
