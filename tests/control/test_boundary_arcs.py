@@ -1,10 +1,14 @@
 """Nodes at the times at which a limit of the state begins or ceases to bind."""
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq, root
 
 import jaxhamel
 from jaxhamel import control
@@ -18,6 +22,10 @@ def place(t, q, u, control):
 
 def speed(t, q, u, control):
     return q[1:]
+
+
+def velocity(t, q, u, control):
+    return u
 
 
 def force(t, q, u, control):
@@ -97,6 +105,91 @@ def test_limits_of_speed_and_force_together(bound):
     )
     assert result.certificate.holds
     np.testing.assert_allclose(result.cost, cost_with_both(1.3, bound), rtol=1e-9)
+
+
+def test_least_time_with_limits_of_speed_and_force():
+    """Full force until the speed is V, V, full force back: T = 1/V + V for |f| ≤ 1.
+
+    The speed comes to its bound with a slope, and the force jumps there to the values of the arc.
+    """
+    limits = (
+        control.PathLimit(speed, upper=0.8, name="speed"),
+        control.PathLimit(force, -1.0, 1.0, name="force"),
+        control.FreeEndTime(0.1, 10.0),
+    )
+    problem = double_integrator([0.0, 0.0], [1.0, 0.0], *limits)
+    problem = eqx.tree_at(lambda p: p.ts, problem, 2.0 * problem.ts)
+    problem = dataclasses.replace(problem, costs=(control.FinalCost(lambda t, q, u, c: t),))
+    result = control.solve(problem, control.Collocation(intervals=12))
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, 1 / 0.8 + 0.8, rtol=1e-8)
+
+
+class Pendulum(jaxhamel.System):
+    """1 kg and 1 m; q = 0 hangs."""
+
+    space = jaxhamel.SO2()
+    n_controls = 1
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v[0] ** 2 + 9.81 * jnp.cos(q[0])
+
+    def force(self, t, q, v, control):
+        return control
+
+
+def swing_up_by_shooting(most, duration, guess):
+    """½∫τ² of the pendulum from rest to upright with q̇ ≤ `most`, by Pontryagin's conditions.
+
+    τ = −λ₂ is continuous. On the arc it is g sin q; behind it λ₁ follows from the Hamiltonian, which is constant.
+
+    **Arguments:** `guess`: λ₁, λ₂ at the first time, first and last time of the arc.
+    """
+    g = 9.81
+
+    def rates(t, y):
+        q, v, first, second, _ = y
+        return [v, -second - g * np.sin(q), g * np.cos(q) * second, -first, second**2 / 2]
+
+    def free(y, begin, end):
+        return solve_ivp(rates, (begin, end), y, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+
+    def motion(unknowns):
+        begin, end = unknowns[2:]
+        y = free([0.0, 0.0, *unknowns[:2], 0.0], 0.0, begin)
+        energy = -(y[3] ** 2) / 2 + y[2] * y[1] - y[3] * g * np.sin(y[0])
+        q = y[0] + most * (end - begin)
+        on_arc = quad(lambda x: (g * np.sin(x)) ** 2 / (2 * most), y[0], q, epsabs=1e-13)[0]
+        torque = g * np.sin(q)
+        behind = [q, most, (energy - torque**2 / 2) / most, -torque, y[4] + on_arc]
+        return y, free(behind, end, duration)
+
+    def off(unknowns):
+        y, last = motion(unknowns)
+        return [y[1] - most, y[3] + g * np.sin(y[0]), last[0] - np.pi, last[1]]
+
+    found = root(off, guess, tol=1e-11)
+    assert found.success
+    return motion(found.x)[1][4]
+
+
+def test_speed_of_a_pendulum():
+    """A system of a user, under a torque, with a limit of its speed.
+
+    At the first node of the arc the multiplier is 0 up to the error of the transcription, so that its sign may be wrong.
+    """
+    most, duration = 3.0, 3.0
+    end = control.StateAtEnd(q=jnp.array([jnp.pi]), u=jnp.zeros(1))
+    problem = control.ControlProblem(
+        Pendulum(), jnp.zeros(1), jnp.zeros(1), jnp.array([0.0, duration]), lambda t: jnp.zeros(1),
+        (control.ControlEnergy(),), (end, control.PathLimit(velocity, -most, most, name="speed")),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=20))
+    assert result.certificate.holds
+    assert "moved inwards" not in result.certificate.words
+    guess = [*np.asarray(result.costates[0]), 0.462 * duration, 0.565 * duration]
+    cost = swing_up_by_shooting(most, duration, guess)
+    np.testing.assert_allclose(result.cost, cost, rtol=3e-8)
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,13 @@ def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
     for nodes in (np.linspace(0.0, 1.0, 5), np.linspace(0.0, 1.0, 11)):
         times = nodes[:-1, None] + np.diff(nodes)[:, None] * points
         distance = np.maximum(times**2 - 0.09, 0.0)
-        found = _on(_Side(0, times, distance, distance == 0.0), ())
+        found = _on(_Side(0, True, times, distance, distance == 0.0), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-9)
 
 
 def test_a_limit_that_binds_nowhere_has_no_junction():
     times = np.linspace(0.0, 1.0, 12).reshape(3, 4)
-    assert _on(_Side(0, times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
+    assert _on(_Side(0, True, times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
 
 
 def test_cost_of_a_bound_that_is_not_reached():

@@ -38,7 +38,8 @@ def tightening_excess(
 def _rows_of_products(multiplier, outer, inner) -> Float[np.ndarray, " r"]:
     """Σ z (inner − outer) for each row; bounds that are infinite do not count."""
     z, outer, inner = (np.asarray(x, float) for x in (multiplier, outer, inner))
-    distance = np.subtract(inner, outer, out=np.zeros_like(inner), where=np.isfinite(inner))
+    finite = np.isfinite(inner) & np.isfinite(outer)
+    distance = np.subtract(inner, outer, out=np.zeros_like(inner), where=finite)
     return np.sum(z * distance, axis=(0, 1))
 
 

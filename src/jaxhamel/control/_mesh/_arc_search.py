@@ -35,6 +35,7 @@ from jaxhamel.control._mesh._boundary_arcs import (
     as_limits,
     on_bounds,
     point_times,
+    without,
 )
 from jaxhamel.control._mesh._moving_nodes import Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
@@ -47,6 +48,10 @@ FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter i
 LONGEST_STEP = 0.4  # the longest correction, likewise
 GROWTH = 4.0  # the largest ratio of a correction to the one before, unless it is shorter than LEAST_STEP, likewise
 LEAST_STEP = 1e-3
+# Below this share of the precision the times are right. Multipliers of the wrong sign then come from the transcription: at
+# the first node of an arc of the first order the multiplier is 0.
+NEGLIGIBLE = 1e-3
+SMALL_CHANGE = 100.0  # the largest change of the cost by equations with such multipliers, as a multiple of the precision
 
 
 @compiled_with(QUICK)
@@ -98,6 +103,8 @@ class ArcSearch:
         self.latest: tuple[np.ndarray, np.ndarray] | None = None  # the last times, and their errors
         self.least_cost = -np.inf  # the cost below which the arcs are not all that there are
         self.inverse = np.zeros(0)  # the secants' inverse slopes
+        # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
+        self.nearly: Posed | None = None
 
     @property
     def times(self) -> list[float]:
@@ -125,6 +132,7 @@ class ArcSearch:
         """Ends this part; returns the solution before it."""
         assert self.before is not None
         before, self.before, self.arcs, self.rounds = self.before, None, [], ROUNDS
+        self.nearly = None
         return before
 
     def next(self, own: Transcription, solved: Solved) -> Posed | None:
@@ -132,6 +140,8 @@ class ArcSearch:
 
         After the last correction it is the one with the problem's own bounds, and this part ends.
         """
+        if self.nearly is not None:
+            return self._judged(self.nearly, solved)
         if not self.gains and float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
         times = np.asarray(self.times)
@@ -140,10 +150,9 @@ class ArcSearch:
         gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
-            found = self._as_limits(own, solved)
-            if found or last or any(arc.order > 1 for arc in self.arcs):
-                self.before = None
-                return Posed(own, own, found or resumed_in_bounds(own, solved.state))
+            posed = self._ended(own, solved, last, gain)
+            if posed is not None:
+                return posed
         self.gains.append(gain)
         comes_closer = len(self.gains) <= TRIALS or gain < self.gains[0]
         if last or not (comes_closer and np.isfinite(gain)):
@@ -152,14 +161,34 @@ class ArcSearch:
         self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
         return self._posed(solved)
 
-    def _as_limits(self, own: Transcription, solved: Solved) -> SearchState | None:
-        """The solution as one of the problem with its own limits, if these hold between the points.
+    def _ended(self, own: Transcription, solved: Solved, last: bool, gain: float) -> Posed | None:
+        """The problem with its own limits, at a solution with the right times of the arcs; None if these may be better.
 
-        On an arc of the first order with wrong times, some multipliers have the wrong sign. On arcs of higher order,
+        On an arc of the first order that has wrong times, some multipliers have the wrong sign. On arcs of higher order,
         equations at all points have multipliers of both signs at the best times, too: only their sums matter.
         """
         holds = largest_excess(own, solved.state) <= self.violation
-        return as_limits(own, *solved[:2]) if holds else None
+        found = as_limits(own, *solved[:2]) if holds else None
+        if found is not None and not np.any(found.wrong):
+            self.before = None
+            return Posed(own, own, found.state)
+        if last or any(arc.order > 1 for arc in self.arcs):
+            self.before = None
+            return Posed(own, own, resumed_in_bounds(own, solved.state))
+        if found is None or gain > NEGLIGIBLE * self.precision:
+            return None
+        self.nearly = Posed(own, found.bounds, found.state)
+        return Posed(own, *without(found.wrong, *solved[:2]))
+
+    def _judged(self, nearly: Posed, relaxed: Solved) -> Posed:
+        """`nearly` if the cost is hardly lower without the equations whose multipliers have the wrong sign; otherwise the
+        problem with its own limits."""
+        self.before = self.nearly = None
+        cost = float(nearly.state.cost)
+        if cost - float(relaxed.state.cost) <= SMALL_CHANGE * self.precision * (1.0 + abs(cost)):
+            self.rounds = ROUNDS
+            return nearly
+        return Posed(nearly.own, nearly.own, resumed_in_bounds(nearly.own, nearly.state))
 
     def _posed(self, solved: Solved) -> Posed | None:
         """The problem on the mesh with nodes at the times of the arcs, from a solution; None if these are too many."""

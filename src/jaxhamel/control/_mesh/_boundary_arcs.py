@@ -195,36 +195,62 @@ def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcri
     return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)
 
 
-def as_limits(
-    own: Transcription, searched: Transcription, state: SearchState
-) -> SearchState | None:
+class WithLimits(NamedTuple):
+    """A solution on the bounds of arcs as one of the problem with its own limits.
+
+    - `bounds`: the transcription with the problem's limits; the bounds of `wrong` are equations still.
+    - `wrong`: whether the multiplier of an equation has another sign than that of the bound which it replaces.
+    """
+
+    bounds: Transcription
+    state: SearchState
+    wrong: Bool[np.ndarray, "N s r"]
+
+
+def as_limits(own: Transcription, searched: Transcription, state: SearchState) -> WithLimits | None:
     """A solution of `searched`, the transcription of `on_bounds`, as one of the problem with its own limits.
 
     The multiplier y of an equation becomes that of the bound which it replaces. A solution with the barrier is less exact:
     where y is 0 along an arc, the barrier keeps a distance of √μ from the bound.
 
-    **Returns:** None if a multiplier has the wrong sign, or a limit is violated beside the arcs.
+    **Returns:** None if a limit is violated beside the arcs.
     """
     eps = float(jnp.finfo(state.mu.dtype).eps)
     least = eps**0.75  # the multiplier of a limit that binds, where y is 0
-    wrong = eps**0.6  # the largest multiplier of the wrong sign that counts as 0
     lower, upper, given_lower, given_upper = (
-        np.asarray(x, float) for x in (own.lower, own.upper, searched.lower, searched.upper)
+        np.asarray(x) for x in (own.lower, own.upper, searched.lower, searched.upper)
     )
-    y, slack = (np.array(x, float) for x in (state.duals.limits, state.w.slack))
+    y, slack = (np.array(x) for x in (state.duals.limits, state.w.slack))
     on_arc = (given_lower == given_upper) & (lower < upper)
+    sign = np.where(given_upper == upper, 1.0, -1.0)
+    wrong = on_arc & (sign * y < -(eps**0.6))
     acts = np.isfinite(given_lower) | np.isfinite(given_upper)
     multipliers = []
-    for sign, bound, z in ((-1.0, lower, state.duals.low), (1.0, upper, state.duals.high)):
-        own_arc = on_arc & (given_upper == bound)
-        if np.any(sign * y[own_arc] < -wrong):
-            return None
-        at = bound[own_arc]
-        slack[own_arc] = at - sign * 8 * eps * np.maximum(1.0, np.abs(at))
-        z = np.where(acts & ~on_arc, np.asarray(z, float), 0.0)
-        multipliers.append(np.where(own_arc, np.maximum(sign * y, least), z))
-    if np.any(((slack <= lower) | (slack >= upper)) & (lower < upper)):
+    for one, bound, z in ((-1.0, lower, state.duals.low), (1.0, upper, state.duals.high)):
+        here = on_arc & (sign == one) & ~wrong
+        at = bound[here]
+        slack[here] = at - one * 8 * eps * np.maximum(1.0, np.abs(at))
+        other = np.where(acts & ~on_arc, np.asarray(z), 0.0)
+        multipliers.append(np.where(here, np.maximum(one * y, least), other))
+    bounds = [np.where(wrong, given_upper, x) for x in (lower, upper)]
+    if np.any(((slack <= lower) | (slack >= upper)) & (bounds[0] < bounds[1])):
         return None
-    slack, low, high = (jnp.asarray(x, state.mu.dtype) for x in (slack, *multipliers))
+    slack, low, high, *bounds = (
+        jnp.asarray(x, state.mu.dtype) for x in (slack, *multipliers, *bounds)
+    )
     duals = state.duals._replace(low=low, high=high)
-    return resumed(state._replace(w=state.w._replace(slack=slack), duals=duals))
+    state = resumed(state._replace(w=state.w._replace(slack=slack), duals=duals))
+    return WithLimits(eqx.tree_at(lambda t: (t.lower, t.upper), own, tuple(bounds)), state, wrong)
+
+
+def without(
+    equations: Bool[np.ndarray, "N s r"], searched: Transcription, state: SearchState
+) -> tuple[Transcription, SearchState]:
+    """(`searched` without these equations, the state from which its search starts)."""
+    bounds = (
+        jnp.where(equations, -jnp.inf, searched.lower),
+        jnp.where(equations, jnp.inf, searched.upper),
+    )
+    fewer = eqx.tree_at(lambda t: (t.lower, t.upper), searched, bounds)
+    duals = state.duals._replace(limits=jnp.where(equations, 0.0, state.duals.limits))
+    return fewer, resumed(state._replace(duals=duals))

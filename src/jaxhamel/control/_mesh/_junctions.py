@@ -1,4 +1,5 @@
-"""The times at which a limited control reaches or leaves a bound without a jump: its junctions.
+"""The times at which a limited control reaches or leaves a bound without a jump: its junctions; likewise those at which a
+state reaches or leaves its bound with a slope, as a speed does under a limited force.
 
 A polynomial has no kink. In an interval with a junction it leaves the bound between the collocation points; with a node at
 the junction, each interval lies on one side of it. Where the limit is inactive, the distance from the bound is a smooth
@@ -19,6 +20,9 @@ from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._switches import Switch, rows_by_control
 
+# A state reaches its bound with a slope if the tangent there, drawn back over the points of its polynomial, has at least
+# this share of the polynomial's change. Otherwise the zero is double: a boundary arc begins smoothly (`_boundary_arcs`).
+SLOPE = 0.3
 NEARBY = 2.0  # how far from its two points a junction may lie, as a multiple of their distance
 
 
@@ -26,6 +30,7 @@ class _Side(NamedTuple):
     """One bound of one row of the limits, at all collocation points: shares of the duration, distances, whether it binds."""
 
     row: int
+    by_control: bool
     times: Float[np.ndarray, "N s"]
     distance: Float[np.ndarray, "N s"]
     binds: Bool[np.ndarray, "N s"]
@@ -37,7 +42,7 @@ def junctions_of(
     parts: Parts | None,
     switches: Sequence[Switch] = (),
 ) -> list[float]:
-    """The junctions of all limits whose function depends on the control, as shares of the duration, in their order.
+    """The junctions of all limits, as shares of the duration, in their order.
 
     At a switch the control jumps, so that points at which it leaves one bound for the other are no junctions.
 
@@ -51,7 +56,7 @@ def junctions_of(
 
 
 def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Side]:
-    """Both bounds of all limits whose function depends on the control and that are no equations."""
+    """Both bounds of all limits that are no equations."""
     shares = np.asarray(transcription.shares, float)
     times = shares[:-1, None] + np.diff(shares)[:, None] * np.asarray(transcription.rule.points)
     slack, shape = np.asarray(state.w.slack, float), state.w.slack.shape
@@ -61,11 +66,13 @@ def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> li
     )
     binds = binding(transcription, state.w, state.duals)
     found = []
-    for r in rows_by_control(transcription, parts):
+    by_control = rows_by_control(transcription, parts)
+    for r in range(shape[-1]):
         if np.all(lower[..., r] < upper[..., r]):
             for distance in (slack - lower, upper - slack):
                 near = distance[..., r] < 0.5 * (upper - lower)[..., r]
-                found.append(_Side(r, times, distance[..., r], binds[..., r] & near))
+                here = binds[..., r] & near
+                found.append(_Side(r, r in by_control, times, distance[..., r], here))
     return found
 
 
@@ -82,7 +89,8 @@ def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
         if len(points) > 1:
             room = NEARBY * (times[k + 1] - times[k])
             between = times[k] - room, times[k + 1] + room
-            found += _zero(times[points], distance[points], *between)
+            slope = 0.0 if side.by_control else SLOPE
+            found += _zero(times[points], distance[points], *between, slope)
     return found
 
 
@@ -99,12 +107,20 @@ def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> li
     return following if len(own) < s and len(following) == s else own
 
 
-def _zero(times, distances, first: float, last: float) -> list[float]:
-    """The zero between `first` and `last` of the polynomial through the distances, if there is one."""
+def _zero(times, distances, first: float, last: float, slope: float) -> list[float]:
+    """The zero between `first` and `last` of the polynomial through the distances, if there is one.
+
+    **Arguments:** `slope`: the least change along the tangent at the zero, as a share of the polynomial's own.
+    """
     centre, length = times[0], abs(times[-1] - times[0])
-    at = (times - centre) / length
-    roots = np.roots(np.polyfit(at, distances, len(at) - 1))
-    real = centre + length * np.real(roots[np.abs(np.imag(roots)) < 1e-9])
-    inside = real[(real >= first) & (real <= last)]
-    middle = (first + last) / 2
-    return [float(inside[np.argmin(np.abs(inside - middle))])] if inside.size else []
+    polynomial = np.polyfit((times - centre) / length, distances, len(times) - 1)
+    roots = np.roots(polynomial)
+    real = np.real(roots[np.abs(np.imag(roots)) < 1e-9])
+    at = centre + length * real
+    inside = real[(at >= first) & (at <= last)]
+    if not inside.size:
+        return []
+    middle = ((first + last) / 2 - centre) / length
+    root = inside[np.argmin(np.abs(inside - middle))]
+    rise = abs(np.polyval(np.polyder(polynomial), root))
+    return [float(centre + length * root)] if rise >= slope * np.ptp(distances) else []

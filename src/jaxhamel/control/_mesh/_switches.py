@@ -15,8 +15,9 @@ short beside the cells that it occupies; a longer one has two junctions in place
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
@@ -66,7 +67,18 @@ def switches_of(
     longest = int(LONGEST * len(transcription.rule.points))
     near = float(np.finfo(state.w.slack.dtype).eps) ** (1 / 3)
     rows = _rows(transcription, state, parts)
-    return sorted(switch for row in rows for switch in _switches_of_row(row, near, longest))
+    found = [switch for row in rows for switch in _switches_of_row(row, near, longest)]
+    on_arc = _binds_a_state(transcription, state, parts)
+    return sorted(x for x in found if not np.any(on_arc[x.before + 1 : x.after]))
+
+
+def _binds_a_state(
+    transcription: Transcription, state: SearchState, parts: Parts
+) -> Bool[np.ndarray, " K"]:
+    """Whether a limit of the state binds at each point: it then determines the control, which does not switch there."""
+    binds = binding(transcription, state.w, state.duals)
+    binds[..., rows_by_control(transcription, parts)] = False
+    return np.any(binds, axis=2).ravel()
 
 
 def _rows(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Row]:
