@@ -14,6 +14,7 @@ from scipy.optimize import LinearConstraint, lsq_linear, minimize
 
 from jaxhamel import control
 from jaxhamel.control import OnTime, PathLimit, RecedingHorizon, Sampled, closed_loop
+from jaxhamel.control._loop._moving_plan import plan_later, violation
 from tests.control.cart import Cart
 
 PERIOD, INTERVALS, SAMPLES = 0.1, 16, 16
@@ -165,6 +166,45 @@ def test_what_went_wrong_is_counted(found):
     assert memory.missed.tolist() == [1] * 5
     assert memory.failed.tolist() == [0, 0, 0, SAMPLES - 1, 0]
     assert bool(jnp.all(memory.violation[jnp.array([0, 1, 2, 4])] < 1e-7))
+
+
+@pytest.mark.parametrize("intervals", [0.4, 1.0, 2.3])
+def test_a_shifted_plan_goes_on_at_its_end(intervals):
+    """A cart at a constant speed: the plan shifted in time, with the part beyond its old end, satisfies all equations."""
+    law, speed = RecedingHorizon(problem(), PERIOD, intervals=4, degree=2), 0.7
+    of, h = law.transcription, law.transcription.duration / 4
+    x = jnp.stack([jnp.zeros(5), jnp.full(5, speed)], axis=1)
+    inside = speed * h * of.constants("points")[None] + jnp.zeros((4, 1))
+    X = jnp.stack([inside, jnp.full((4, 2), speed)], axis=2)
+    w = law.first._replace(q=speed * h * jnp.arange(5.0)[:, None], x=x, X=X)
+    later, _ = plan_later(of, w, law.start().search.duals, jnp.asarray(intervals))
+    assert violation(of, w) < 1e-12
+    assert violation(of, later) < 1e-12
+    np.testing.assert_allclose(later.q[:, 0], speed * h * (jnp.arange(5.0) + intervals), atol=1e-12)
+
+
+class Hardening(Cart):
+    """A cart on a spring with the force −q³."""
+
+    def force(self, t, q, v, control):
+        return control - q**3
+
+
+def test_a_plan_that_is_not_acceptable_is_improved_further():
+    """On a nonlinear spring one iteration leaves an error of second order; with further iterations all plans are used."""
+    spring, start = Hardening(jnp.array(1.0)), (jnp.array([1.5]), jnp.zeros(1))
+    ts, costs = np.linspace(0.0, 1.0, 2), problem().costs[:2]
+    given = control.ControlProblem(spring, *start, ts, lambda t: jnp.zeros(1), costs, (FORCE,))
+    law = RecedingHorizon(given, 0.1, intervals=10, degree=1, acceptable=1e-8)
+    failed = []
+    for most in (1, 10):
+        law = eqx.tree_at(lambda law: law.most_iterations, law, jnp.asarray(most))
+        heavy = Hardening(jnp.array(1.3))
+        found = closed_loop(heavy, *start, Sampled(law, 0.1), 12)
+        failed.append(int(found.control.memory.failed))
+    assert failed[0] > 0
+    assert failed[1] == 0
+    assert found.control.memory.violation <= 1e-8
 
 
 class Answers(NamedTuple):

@@ -35,8 +35,9 @@ def plan_later(
 ) -> tuple[CollocationPoint, Duals]:
     """Shifts a plan and its multipliers to a mesh that begins `intervals` intervals later; the number may be fractional.
 
-    Values are interpolated linearly between neighbouring intervals; those of the last interval are repeated. All intervals
-    must have the same length, and all nodes must be the bases of their charts.
+    Values are interpolated linearly between neighbouring intervals. Beyond the end the last interval is repeated, with its
+    displacement: q_{N+j} = q_N exp(j local(q_{N−1}, q_N)), u_{N+j} = u_N + j (u_N − u_{N−1}); a motion that is under way
+    at the end goes on. All intervals must have the same length, and all nodes must be the bases of their charts.
     """
     space, whole = transcription.system.space, jnp.floor(intervals + ROUNDING)
     share = jnp.maximum(intervals - whole, 0.0).astype(w.x.dtype)
@@ -50,17 +51,37 @@ def plan_later(
         before, after = pair(x)
         return before + share * (after - before)
 
-    pairs = jax.tree.map(pair, w.q)
-    before, after = (jax.tree.map(lambda _, x, i=i: x[i], w.q, pairs) for i in (0, 1))
+    moved = space.local(*(jax.tree.map(lambda x, i=i: x[i], w.q) for i in (-2, -1)))
+    faster = w.x[-1] - w.x[-2]
+
+    def beyond(rows: int) -> tuple[Array, Array]:
+        """By how many rows each row of `pair` lies beyond the last one."""
+        first = jnp.arange(rows) + whole.astype(int) - (rows - 1)
+        return tuple(jnp.maximum(first + i, 0).astype(w.x.dtype) for i in (0, 1))  # pyright: ignore[reportReturnType]
+
+    def configurations(i: int) -> Any:
+        known = jax.tree.map(lambda x: pair(x)[i], w.q)
+        return jax.vmap(space.retract)(known, jnp.outer(beyond(len(w.x))[i], moved))
+
+    def states(x: Array) -> Array:
+        steps = (jnp.outer(rows, faster) for rows in beyond(len(x)))
+        before, after = (
+            a + step.reshape(len(x), *[1] * (x.ndim - 2), -1)
+            for a, step in zip(pair(x), steps, strict=True)
+        )
+        return before + share * (after - before)
 
     def between(a, b):
         return space.normalise(space.retract(a, share * space.local(a, b)))
 
-    others = {name: mixed(getattr(w, name)) for name in ("x", "X", "c", "slack")}
+    others = {name: states(getattr(w, name)) for name in ("x", "X")}
+    others |= {name: mixed(getattr(w, name)) for name in ("c", "slack")}
     unchanged = ("conditions", "p_low", "p_high")
     multipliers = {x: getattr(duals, x) for x in unchanged}
     multipliers |= {x: mixed(getattr(duals, x)) for x in Duals._fields if x not in unchanged}
-    return w._replace(q=jax.vmap(between)(before, after), **others), Duals(**multipliers)
+    return w._replace(q=jax.vmap(between)(configurations(0), configurations(1)), **others), Duals(
+        **multipliers
+    )
 
 
 def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
@@ -116,21 +137,30 @@ def improved(
     state: SearchState,
     tolerance: Scalar,
     barrier: Scalar,
-    most: Int[Array, ""],
+    counts: tuple[Int[Array, ""], Int[Array, ""]],
+    acceptable: Scalar,
     hessian: str,
-) -> SearchState:
-    """Makes up to `most` iterations of the interior-point method, with μ ≥ `barrier`; then the nodes become bases."""
+) -> tuple[SearchState, Scalar]:
+    """Makes iterations of the interior-point method with μ ≥ `barrier`; then the nodes become bases.
+
+    `counts`: the number of iterations, and the largest number as long as the plan violates its constraints by more than
+    `acceptable`. Returns the state and the violation of its plan.
+    """
+    usual, most = counts
 
     def goes_on(carry):
-        state, k = carry
-        return (k < most) & ~state.done & (state.stuck < STUCK)
+        state, k, found = carry
+        more = (k < usual) | ((k < most) & ~(found <= acceptable))
+        return more & ~state.done & (state.stuck < STUCK)
 
     def body(carry):
-        state, k = carry
-        return _iteration(transcription, state, tolerance, barrier, hessian), k + 1
+        state, k, _ = carry
+        state = _iteration(transcription, state, tolerance, barrier, hessian)
+        return state, k + 1, violation(transcription, state.w)
 
-    state, _ = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int)))
-    return state._replace(w=rebased(transcription, state.w))
+    none = jnp.full_like(acceptable, jnp.inf)
+    state, _, found = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int), none))
+    return state._replace(w=rebased(transcription, state.w)), found
 
 
 def _iteration(

@@ -22,7 +22,6 @@ from jaxhamel.control._loop._moving_plan import (
     begun_at,
     improved,
     plan_later,
-    violation,
     warm_start,
 )
 from jaxhamel.control._problem._problem import ControlProblem
@@ -68,7 +67,9 @@ class RecedingHorizon(eqx.Module):
       absolute time; its initial state, curve and guess start the search for the first plan.
     - `period`: T [s], that of the `Sampled` that uses the law.
     - `intervals`, `degree`, `points`: the mesh, as for `Collocation`.
-    - `iterations`: the largest number of iterations in each sample; `first_iterations`: in the first sample.
+    - `iterations`: the largest number of iterations in each sample; `first_iterations`: in the first sample;
+      `most_iterations`: in a sample whose plan violates its constraints by more than `acceptable` after `iterations`, as
+      after a large disturbance, or where a step is shortened at a limit.
     - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
       at that time, at the state that the model predicts.
     - `hessian`: `"gauss-newton"` (default): the Hessian of the Lagrangian is that of the costs, without the curvature of
@@ -96,6 +97,7 @@ class RecedingHorizon(eqx.Module):
     period: Scalar
     iterations: Int[Array, ""]
     first_iterations: Int[Array, ""]
+    most_iterations: Int[Array, ""]
     barrier: Scalar
     tolerance: Scalar
     acceptable: Scalar
@@ -114,6 +116,7 @@ class RecedingHorizon(eqx.Module):
         points: str = "gauss",
         iterations: int = 1,
         first_iterations: int = 100,
+        most_iterations: int = 10,
         delay: int = 0,
         hessian: str = "gauss-newton",
         barrier: float = 1e-4,
@@ -125,7 +128,8 @@ class RecedingHorizon(eqx.Module):
         Collocation(intervals, degree, points, tolerance=tolerance, barrier=barrier)  # checks
         _checks.check_positive_number("acceptable", acceptable, "It is a residual, say 0.1.")
         counts = {"intervals": intervals, "iterations": iterations, "delay": delay}
-        check_receding(problem, period, late, counts | {"first_iterations": first_iterations})
+        counts |= {"first_iterations": first_iterations, "most_iterations": most_iterations}
+        check_receding(problem, period, late, counts)
         _checks.check_choice("hessian", hessian, tuple(HESSIANS))
         dtype = problem.u0.dtype
         shares = jnp.linspace(0.0, 1.0, intervals + 1, dtype=dtype)
@@ -140,10 +144,11 @@ class RecedingHorizon(eqx.Module):
 
         self.period, self.barrier = number(period), number(barrier)
         self.tolerance, self.acceptable = number(tolerance), number(acceptable)
-        self.iterations, self.first_iterations = (
+        self.iterations, self.most_iterations = (
             jnp.asarray(iterations),
-            jnp.asarray(first_iterations),
+            jnp.asarray(most_iterations),
         )
+        self.first_iterations = jnp.asarray(first_iterations)
         self.delay, self.late, self.hessian = delay, late, hessian
 
     def start(self) -> HorizonMemory:
@@ -163,8 +168,16 @@ class RecedingHorizon(eqx.Module):
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
         begin = warm_start(transcription, old._replace(w=begun_at(old.w, *at)))
         many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
-        new = improved(transcription, begin, self.tolerance, self.barrier, many, self.hessian)
-        found = violation(transcription, new.w)
+        counts = many, jnp.maximum(many, self.most_iterations)
+        new, found = improved(
+            transcription,
+            begin,
+            self.tolerance,
+            self.barrier,
+            counts,
+            self.acceptable,
+            self.hessian,
+        )
         failed = found > self.acceptable
         missed = jnp.asarray(False) if self.late is None else jnp.asarray(self.late(t))
         kept = jax.tree.map(lambda a, b: jnp.where(failed | missed, a, b), old, new)
