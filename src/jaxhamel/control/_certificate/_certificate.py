@@ -28,8 +28,7 @@ from jaxhamel.control._certificate._second_order import (
 )
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._moving_nodes import Solved
+from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._result import Certificate
 
 MINIMA = ("strict minimum", "minimum, not isolated")

@@ -54,17 +54,15 @@ from jaxhamel.control._collocation._start import (
     transcribe,
 )
 from jaxhamel.control._collocation._tightening import (
-    Overshoot,
+    Tightening,
     largest_excess,
-    resumed_in_bounds,
-    tightened,
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
-from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
 from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
-from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes, Solved
+from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
@@ -73,10 +71,6 @@ from jaxhamel.control._scaling._measured_sizes import sizes_at
 from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
-TIGHTENINGS = 8  # the largest number of tightenings of the bounds
-# From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
-# binds may move into them.
-WIDE_FROM = 2
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 MOST_BENDS = 2  # the largest number of starts from bent controls
 
@@ -128,8 +122,7 @@ class CollocationSearch(AbstractSearch):
         if saved is not None:
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
-        self.rounds = 0
-        self.overshoot: Overshoot | None = None  # of the last tightening
+        self.tightening = Tightening(0.5 * bounds_of(dtype).violation)
         may_align = method.intervals is not None or method.error is not None
         self.refinement = Refinement(problem, method.error, may_align)
         self.may_start_anew = saved is None and bool(self.transcription.limits)
@@ -202,13 +195,14 @@ class CollocationSearch(AbstractSearch):
             self._begin_elastic()
         elif self.elastic is not None and bool(self.state.done) and self._feasible():
             w = original(self.transcription, self.state.w)
-            self.elastic, self.tight, self.rounds = None, self.transcription, 0
+            self.elastic, self.tight = None, self.transcription
             self._go_on(first_state(self.transcription, w, self.barrier))
 
     def _go_on(self, state: SearchState) -> None:
         """Continues the search from `state` with another compiled program."""
         self.state, self.parts = state, None
         self.since, self.pace = len(self.rows), np.inf
+        self.tightening.forget()
 
     def _begin_elastic(self) -> None:
         self.before_elastic = self.state
@@ -267,18 +261,13 @@ class CollocationSearch(AbstractSearch):
 
     def _tightens(self) -> bool:
         """Tightens bounds where a polynomial overshoots them; returns whether it does."""
-        if not self._is_solved() or self.rounds >= TIGHTENINGS:
+        if not self._is_solved():
             return False
-        least = 0.5 * bounds_of(self.state.mu.dtype).violation
-        wide = self.rounds >= WIDE_FROM
-        before = self.overshoot if self.rounds else None
-        found = tightened(self.transcription, self.tight, self.state, least, wide, before)
-        if found is None:
-            return False
-        self.tight, self.overshoot = found
-        self.state = resumed_in_bounds(self.tight, self.state)
-        self.rounds, self.moving.found = self.rounds + 1, None
-        return True
+        solved = Solved(self.tight, self.state, self.parts)
+        self.tight, self.state, self.parts = self.tightening.next(self.transcription, solved)
+        if self.state is not solved.state:
+            self.moving.found = None
+        return not bool(self.state.done)
 
     def _has_kinks(self) -> bool:
         """Whether controls that reach a limit inside intervals violate it between the points, or change the cost."""
@@ -293,7 +282,7 @@ class CollocationSearch(AbstractSearch):
 
         Not after a tightening: it moves the times at which limits bind, and the nodes would follow.
         """
-        if not self._is_solved() or self.rounds:
+        if not self._is_solved() or self.tightening.rounds:
             return False
         solved = self.tight, self.state, self.parts
         kinks, kept = self._has_kinks(), self.arcs.times
@@ -303,7 +292,7 @@ class CollocationSearch(AbstractSearch):
 
     def _follows_arcs(self) -> bool:
         """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""
-        if not self._is_solved() or self.rounds:
+        if not self._is_solved() or self.tightening.rounds:
             return False
         posed = self.arcs.begin(Solved(self.tight, self.state, self.parts))
         return posed is not None and self._takes_posed(posed)
@@ -339,7 +328,8 @@ class CollocationSearch(AbstractSearch):
         Not so with Radau points: the last one in an interval is a node, where a switching control has no determined value.
         """
         inner = self.tight.rule.points[-1] < 1.0
-        if not (inner and self.moving.may_begin and self._is_solved() and self.rounds == 0):
+        begun = self.tightening.rounds > 0
+        if not (inner and self.moving.may_begin and self._is_solved()) or begun:
             return False
         nodes = self.refinement.nodes_at_switches(np.asarray(self.tight.shares, float))
         if nodes:
@@ -377,7 +367,7 @@ class CollocationSearch(AbstractSearch):
         if found is None:
             return False
         self.transcription, state = found
-        self.tight, self.rounds = self.transcription, 0
+        self.tight = self.transcription
         self.moving.forget()
         self._go_on(state)
         return True
@@ -399,6 +389,7 @@ class CollocationSearch(AbstractSearch):
         if found is None:
             return False
         self.transcription, self.tight, self.state = found
+        self.tightening.best = None  # is in another unit
         return True
 
     @property

@@ -14,11 +14,15 @@ from jaxtyping import Float
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._interior_point._state import SearchState, Solved, resumed
 from jaxhamel.control._scaling._sizes import of_size, size_of
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
 MOST = 4.0  # the largest ratio of the move of a bound to the fall of the excess that it made
+TIGHTENINGS = 8  # the largest number of tightenings of the bounds on a mesh
+# From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
+# binds may move into them.
+WIDE_FROM = 2
 BARRIER_AFTER_TIGHTENING = 1e-7  # the least barrier parameter μ with which the search continues
 
 
@@ -27,6 +31,46 @@ class Overshoot(NamedTuple):
 
     excess: Float[np.ndarray, "2 N r"]
     tightening: Float[np.ndarray, "2 N r"]
+
+
+class Tightening:
+    """The part of a search in which bounds move inwards, at most `TIGHTENINGS` times on each mesh.
+
+    - `rounds`: the number of tightenings so far.
+    - `best`: the least excess over the problem's own bounds so far, and the solution with it.
+    """
+
+    def __init__(self, least: float):
+        """**Arguments:** `least`: the largest excess for which bounds stay."""
+        self.least = least
+        self.forget()
+
+    def forget(self) -> None:
+        """Prepares for another mesh or problem."""
+        self.rounds = 0
+        self.overshoot: Overshoot | None = None
+        self.best: tuple[float, Solved] | None = None
+
+    def next(self, own: Transcription, solved: Solved) -> Solved:
+        """The problem with tighter bounds and the state from which its search starts; `solved` if its excess is small
+        enough, and the best solution if no tightenings are left.
+
+        If a polynomial overshoots the bound at points where it does not bind, moving it does not help, and may harm.
+        """
+        excess = largest_excess(own, solved.state)
+        if excess <= self.least:
+            return solved
+        if self.best is None or excess < self.best[0]:
+            self.best = excess, solved
+        if self.rounds >= TIGHTENINGS:
+            return self.best[1]
+        wide, before = self.rounds >= WIDE_FROM, self.overshoot
+        found = tightened(own, *solved[:2], self.least, wide, before)
+        if found is None:
+            return solved
+        tight, self.overshoot = found
+        self.rounds += 1
+        return Solved(tight, resumed_in_bounds(tight, solved.state), solved.parts)
 
 
 def tightened(

@@ -60,6 +60,14 @@ class SearchState(NamedTuple):
     damping: Scalar
 
 
+class Solved(NamedTuple):
+    """A transcription, the state of the search at its solution, and the derivatives there."""
+
+    transcription: Transcription
+    state: SearchState
+    parts: Parts | None
+
+
 def errors_of(
     transcription: Transcription,
     w: CollocationPoint,

@@ -28,7 +28,7 @@ from jaxhamel.control._collocation._tightening import (
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
-from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._mesh._boundary_arcs import (
     BoundaryArc,
     arcs_of,
@@ -37,7 +37,6 @@ from jaxhamel.control._mesh._boundary_arcs import (
     point_times,
     without,
 )
-from jaxhamel.control._mesh._moving_nodes import Solved
 from jaxhamel.control._mesh._refinement import Refinement, carried_over
 
 MESHES = 10  # the largest number of meshes on which the times of arcs are corrected

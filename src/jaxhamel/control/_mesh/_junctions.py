@@ -86,7 +86,9 @@ def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
             continue
         inactive = range(k, -1, -1) if binds[k + 1] else range(k + 1, len(binds))
         points = _smooth_points(binds, inactive, side.binds.shape[1])
-        if len(points) > 1:
+        if len(points) == 1 and side.by_control:
+            found.append(float(times[k] + times[k + 1]) / 2)  # until its interval has more points
+        elif len(points) > 1:
             room = NEARBY * (times[k + 1] - times[k])
             between = times[k] - room, times[k + 1] + room
             slope = 0.0 if side.by_control else SLOPE

@@ -6,7 +6,7 @@ it. With the time of the node as an unknown, ∂L/∂t = 0 makes the Hamiltonian
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,23 +14,14 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._interior_point import more_iterations
-from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._interior_point._state import SearchState, Solved, resumed
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._scaling._sizes import TypicalSizes
 
 BARRIER = 1e-6  # the least barrier parameter μ with which a search with moving nodes begins
 ITERATIONS = 30  # the largest number of iterations with moving nodes
 ROOM = 0.45  # the part of the distance to the next moving node by which a node may move
-
-
-class Solved(NamedTuple):
-    """A transcription, the state of the search at its solution, and the derivatives there."""
-
-    transcription: Transcription
-    state: SearchState
-    parts: Parts | None
 
 
 def with_moving(transcription: Transcription, nodes: tuple[int, ...]) -> Transcription:
