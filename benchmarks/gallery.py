@@ -23,7 +23,7 @@ from jaxhamel.cli._objects._plan import PROBLEMS, build_collocation, build_plan 
 from jaxhamel.cli._objects._prepared import PreparedRun  # noqa: E402
 from jaxhamel.cli._scenario._scenario import load  # noqa: E402
 from jaxhamel.viz import path_figure, snapshot  # noqa: E402
-from jaxhamel.viz._motion._charts_of import common, edges_of, symbol, with_unit  # noqa: E402
+from jaxhamel.viz._motion._charts_of import edges_of, names_and_label  # noqa: E402
 from jaxhamel.viz._motion._numbers import position  # noqa: E402
 from jaxhamel.viz._motion._plan_shown import (  # noqa: E402
     controls_along,
@@ -62,11 +62,9 @@ def picture(result: control.Result) -> Figure:
         axes.set_title(f"{share * duration:.3g} s", fontsize=9)
     axes = figure.add_subplot(grid[1, :])
     ts = np.asarray(result.trajectory.ts)
-    names, units = names_and_units_of_controls(result)
-    names = [symbol(name) for name in names]
+    names, label = names_and_label(*names_and_units_of_controls(result))
     for name, line, colour in zip(names, controls_along(result, ts).T, LINES, strict=False):
         axes.plot(ts, line, color=colour, label=name)
-    label = with_unit(common(names) or "control", ", ".join(dict.fromkeys(units)))
     axes.set(xlabel="t / s", ylabel=label, xlim=(ts[0], ts[-1]))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)

@@ -113,7 +113,10 @@ def test_files_are_there(done):
         "values.zarr",
     }
     assert set(summary(done)["files"]) <= names
-    assert "moving ball is the nominal one" in (done / "report.html").read_text()
+    assert (
+        "the motion shown and its numbers are the nominal ones"
+        in (done / "report.html").read_text()
+    )
 
 
 def test_resumed_run_has_the_same_statistics(scenario, done, tmp_path):

@@ -4,14 +4,17 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel.control import problems
 from jaxhamel.mechanics import ODE, Kinematic, Part
 from jaxhamel.mechanics._description._drawing import Shape
-from jaxhamel.systems import KnifeEdge
+from jaxhamel.systems import KnifeEdge, TwoWheelSatellite
 from jaxhamel.viz._motion import _charts_of, _numbers, _plan_shown
+from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._scene_of import _size, rows_drawn, scene_of
 from jaxhamel.viz._scene import Pose
 
@@ -27,6 +30,21 @@ def test_tracking_error(monkeypatch):
     found = _numbers.tracking_numbers(type("Run", (), {"ts": ts})())
     np.testing.assert_allclose(found["tracking_rms"], np.sqrt(3.0), rtol=1e-6)
     assert found["tracking_max"] == 3.0
+
+
+@pytest.mark.parametrize(("torque", "charts"), [(2.0, 1), (0.0, 0)])
+def test_the_control_has_a_chart_with_its_name_and_unit(torque, charts):
+    """The torque of each wheel over time; without torques there is none."""
+    satellite = TwoWheelSatellite()
+    q, u = satellite.initial_state()
+    ts, control = np.linspace(0.0, 1.0, 3), lambda t: torque * jnp.stack([t, 1.0 - t])
+    motion = jaxhamel.simulate(satellite, q, u, ts, control, dt=0.5)
+    found = [c for c in _charts_of.charts_of(ShownMotion.of(motion)) if c.key == "control"]
+    assert len(found) == charts
+    if found:
+        (axes,) = found[0].figure.axes
+        assert axes.get_ylabel() == "torque / N m"
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), torque * ts)
 
 
 def test_contact_numbers():

@@ -21,7 +21,8 @@ def driven(name: str, unit: str = "rad") -> State:
     """The parts of the state of a rolling ball with drives: one angle and one rate for each drive."""
     angles = Part("angles", name, unit, "of the drives")
     rates = Part("rates", f"{name}_rate", "rad/s", "of the drives")
-    return State((*ROLLING.q, angles), (SPIN, rates))
+    torques = Part("torques", "torque", "N m", "of the ball on the drives")
+    return State((*ROLLING.q, angles), (SPIN, rates), (torques,))
 
 
 def ground_force(

@@ -66,6 +66,7 @@ class FallingCat(AbstractZeroMomentum):
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("bend", ("b_1", "b_2"), "rad", "about e2 and e3")),
         (Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend"),),
+        (Part("moments", ("moment_1", "moment_2"), "N m", "about e2 and e3"),),
     )
 
     def __check_init__(self) -> None:

@@ -114,6 +114,7 @@ class Satellite(AbstractSatellite):
             ),
             Part("rates", "wheel_rate", "rad/s", "of the wheels"),
         ),
+        (Part("torques", "torque", "N m", "of the wheels"),),
     )
 
     def __check_init__(self) -> None:
@@ -238,6 +239,7 @@ class SatelliteMixed(AbstractSatellite):
             Part("velocity", ("v_x", "v_y", "v_z"), "m/s", "of the centre of mass, space frame"),
             Part("rates", "wheel_rate", "rad/s", "of the wheels"),
         ),
+        (Part("torques", "torque", "N m", "of the wheels"),),
     )
 
     def __check_init__(self) -> None:

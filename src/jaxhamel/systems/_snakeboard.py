@@ -91,6 +91,14 @@ class Snakeboard(System):
                 "of rotor, back and front truck",
             ),
         ),
+        (
+            Part(
+                "torques",
+                ("rotor_torque", "back_torque", "front_torque"),
+                "N m",
+                "on rotor, back and front truck",
+            ),
+        ),
     )
     n_controls: ClassVar[int | None] = 3
 

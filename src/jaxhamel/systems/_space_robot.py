@@ -75,6 +75,7 @@ class SpaceRobot(System):
             Part("twist", ("omega", "v_x", "v_y"), "rad/s, m/s", "of the base, base axes"),
             Part("rates", "r_dot", "rad/s", "of the joints"),
         ),
+        (Part("torques", "torque", "N m", "of the joints"),),
     )
 
     def __check_init__(self) -> None:

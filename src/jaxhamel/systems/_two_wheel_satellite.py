@@ -56,6 +56,7 @@ class TwoWheelSatellite(AbstractZeroMomentum):
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("angles", "wheel_angle", "rad", "of the wheels")),
         (Part("rates", "wheel_rate", "rad/s", "of the wheels"),),
+        (Part("torques", ("torque_1", "torque_2"), "N m", "of the wheels"),),
     )
 
     def __check_init__(self) -> None:

@@ -163,6 +163,14 @@ class WhippleBicycle(System):
                 ("φ̇", "δ̇", "θ̇_R"),
             ),
         ),
+        (
+            Part(
+                "torques",
+                ("lean_torque", "steer_torque", "drive_torque"),
+                "N m",
+                "on lean, steer and rear wheel",
+            ),
+        ),
     )
     n_controls: ClassVar[int | None] = 3
     on_ground = True

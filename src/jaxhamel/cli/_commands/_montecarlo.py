@@ -172,7 +172,7 @@ def _write_results(
         started,
         reached={"trajectories": n, "failed": failed},
         tiles=(*numbers, *tiles(statistics)),
-        lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
+        lead=f"{message}; the motion shown and its numbers are the nominal ones.{_open_loop(model)}",
         files=(ENSEMBLE,),
         top=_summary(study, statistics),
     )

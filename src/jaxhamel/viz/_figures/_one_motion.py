@@ -190,6 +190,7 @@ def cost_figure(
     if good.any() and np.all(costs[good] > 0):
         axes.set_yscale("log")
     axes.set(title=title, xlabel="iteration", ylabel=ylabel)
+    axes.locator_params(axis="x", integer=True)
     axes.margins(x=0.01)
     if horizon is not None:
         _second_axis(axes, iterations, horizon)

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from jaxhamel.mechanics import Output, Part
+from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz._charts import Chart
 from jaxhamel.viz._figures._one_motion import (
     angles_figure,
@@ -28,6 +30,7 @@ SYMBOLS = {
     "lambda": "λ",
 }
 DOTS = {None: "", "_dot": "\u0307", "_ddot": "\u0308"}
+CONTROL = "control"  # the identifier of the chart of the control
 LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -42,6 +45,8 @@ def _charts(run: ShownMotion) -> Iterator[Chart]:
         yield from _output_chart(run, output)
     for part, values in run.parts:
         yield from _part_chart(run, part, values)
+    if run.control_chart:
+        yield from _control_chart(run)
     if run.costs is not None and len(run.costs):
         yield Chart("cost", cost_figure(run.costs), "Cost at every iteration of the optimiser")
     yield from _drift_chart(run)
@@ -121,6 +126,35 @@ def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Ch
     label = with_unit(common(names), ", ".join(dict.fromkeys(units[i] for i in shown)))
     title = title_of(part) if len(shown) == len(columns) else capitalised(", ".join(names))
     yield quantities_chart(run, part.key, values[:, shown], names, title, label)
+
+
+def _control_chart(run: ShownMotion) -> Iterator[Chart]:
+    """Yields the chart of the control, unless it is zero throughout or moves masses on rails, which have their own chart."""
+    values = run.along.control
+    if values is None or not np.any(values) or run.output("angles") is not None:
+        return
+    names, label = names_and_label(*names_and_units_of_controls(run.system, values.shape[1]))
+    yield quantities_chart(run, CONTROL, values, names, "Control", label)
+
+
+def names_and_units_of_controls(system: Any, m: int) -> tuple[list[str], list[str]]:
+    """The name and the unit of each of the m controls, as the system declares them; if it does not name as many, control_1 …
+    control_m without units.
+    """
+    parts = state_of(system).control
+    fixed = sum(part.size or 0 for part in parts)
+    sizes = [part.size or m - fixed for part in parts]
+    if sum(sizes) != m:
+        return [f"control_{i + 1}" for i in range(m)], []
+    many = list(zip(parts, sizes, strict=True))
+    names = [name for part, size in many for name in part.names(size)]
+    return names, [unit for part, size in many for unit in part.units(size)]
+
+
+def names_and_label(names: Sequence[str], units: Sequence[str]) -> tuple[list[str], str]:
+    """The names of controls as in formulas, and the label of the axis of their chart."""
+    symbols = [symbol(name) for name in names]
+    return symbols, with_unit(common(symbols) or "control", ", ".join(dict.fromkeys(units)))
 
 
 def _moves(column: str, values: np.ndarray) -> bool:

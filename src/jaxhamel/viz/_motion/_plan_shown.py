@@ -18,10 +18,10 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.control import PathLimit, Result
 from jaxhamel.mechanics import MovingParts
-from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz import Chart
 from jaxhamel.viz._figures._one_motion import quantities_figure
-from jaxhamel.viz._motion._charts_of import common, symbol, with_unit
+from jaxhamel.viz._motion._charts_of import names_and_label, symbol
+from jaxhamel.viz._motion._charts_of import names_and_units_of_controls as of_system
 from jaxhamel.viz._motion._run import ShownMotion
 
 
@@ -62,7 +62,7 @@ def shown_motion(result: Result) -> ShownMotion:
     parts.
     """
     system, control = result.problem.system, result.control
-    run = ShownMotion.of(result.trajectory, system, control)
+    run = replace(ShownMotion.of(result.trajectory, system, control), control_chart=False)
     tracking = result.problem.tracking
     path = None if tracking is None else tracking.path
     obstacles = obstacles_along(result, run.ts)
@@ -73,9 +73,8 @@ def shown_motion(result: Result) -> ShownMotion:
     ts = jnp.asarray(run.ts)
     seconds = jnp.asarray(controls_along(result, run.ts))
     motion = Interpolated(ts, jnp.asarray(run.q[-1]), jnp.asarray(run.u[:, k:]), seconds)
-    return ShownMotion(
-        system.system, motion, run.ts, q, run.u[:, :k], path=path, obstacles=obstacles
-    )
+    inside = {"system": system.system, "control": motion, "q": q, "u": run.u[:, :k]}
+    return replace(run, **inside, path=path, obstacles=obstacles)
 
 
 def obstacles_along(result: Result, ts: np.ndarray) -> tuple[tuple[str, np.ndarray], ...]:
@@ -111,14 +110,7 @@ def control_names(result: Result) -> list[str]:
 def names_and_units_of_controls(result: Result) -> tuple[list[str], list[str]]:
     """The name and the unit of each control; without names that the system declares, no units."""
     m = int(np.shape(result.control(result.problem.ts[0]))[0])
-    parts = state_of(result.problem.system).control
-    fixed = sum(part.size or 0 for part in parts)
-    sizes = [part.size or m - fixed for part in parts]
-    if sum(sizes) != m:
-        return [f"control_{i + 1}" for i in range(m)], []
-    many = list(zip(parts, sizes, strict=True))
-    names = [name for part, size in many for name in part.names(size)]
-    return names, [unit for part, size in many for unit in part.units(size)]
+    return of_system(result.problem.system, m)
 
 
 def plan_charts(result: Result) -> list[Chart]:
@@ -129,9 +121,7 @@ def plan_charts(result: Result) -> list[Chart]:
 
 def _control(result: Result) -> Chart:
     ts = np.asarray(result.trajectory.ts)
-    names, units = names_and_units_of_controls(result)
-    names = [symbol(name) for name in names]
-    label = with_unit(common(names) or "control", ", ".join(dict.fromkeys(units)))
+    names, label = names_and_label(*names_and_units_of_controls(result))
     values = controls_along(result, ts)
     figure = quantities_figure(ts, values, names, title="Optimal control", ylabel=label)
     return Chart("control", figure, "The optimal control over time")

@@ -24,6 +24,7 @@ class Along(NamedTuple):
     - `outputs`: the results of `System.outputs`; `invariants`: those of `System.invariants`, by name.
     - `places`: the quaternion and the position of each body.
     - `contact`: the contact point; `masses`: the positions of the masses on their rails.
+    - `control`: the values of the control, `(T, m)`.
     """
 
     outputs: tuple[Output, ...]
@@ -31,6 +32,7 @@ class Along(NamedTuple):
     invariants: Any
     contact: np.ndarray | None
     masses: np.ndarray | None
+    control: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class ShownMotion:
 
     The motion of a control task may also have a reference `path`, a function from t to a point `(d,)`; the `costs` of the
     search, `(K,)`; the `friction_limit` of the ground; and `obstacles`, each with its name and an outline `(T, P, 3)` [m].
+    `control_chart`: whether the motion has a chart of its control; one that was planned has another.
     """
 
     system: Any
@@ -50,6 +53,7 @@ class ShownMotion:
     costs: np.ndarray | None = None
     friction_limit: float | None = None
     obstacles: tuple[tuple[str, np.ndarray], ...] = ()
+    control_chart: bool = True
 
     @classmethod
     def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "ShownMotion":
@@ -133,6 +137,13 @@ def _everything(system: Any, t: Any, q: Any, u: Any, control: Any) -> Along:
     contact = system.contact_point(q) if hasattr(system, "contact_point") else None
     masses = system.mass_positions(t, control) if hasattr(system, "mass_positions") else None
     invariants = {k: jnp.ravel(x) for k, x in system.invariants(t, q, u, control).items()}
-    return Along(
-        system.outputs(t, q, u, control), system.places(t, q, control), invariants, contact, masses
-    )
+    outputs, places = system.outputs(t, q, u, control), system.places(t, q, control)
+    return Along(outputs, places, invariants, contact, masses, _numbers(control, t))
+
+
+def _numbers(control: Any, t: Any) -> Any:
+    """All numbers of a control's value at a time, `(m,)`; None without a control."""
+    if control is None:
+        return None
+    values = jax.tree.leaves(control(t) if callable(control) else control)
+    return jnp.concatenate([jnp.ravel(x) for x in values]) if values else None
