@@ -260,7 +260,7 @@ def from_root(structure: Structure, x: Array) -> Array:
 
 
 def to_root(structure: Structure, x: Array) -> Array:
-    """For each joint the sum of its row of x and of the rows of all joints that it carries."""
+    """For each joint the sum of the rows of x that belong to it and to all joints further from the root that it carries."""
     found = list(jnp.unstack(x))
     for i, parent in reversed([*enumerate(structure.parents)]):
         if parent != WORLD:

@@ -159,7 +159,7 @@ class MultibodyTree(System):
 
     @property
     def control_names(self) -> tuple[str, ...]:
-        """The controls in their order."""
+        """The names of the controls, in the order of the entries of a control."""
         return self.structure.actuators
 
     # --- mechanics ----------------------------------------------------------------------------

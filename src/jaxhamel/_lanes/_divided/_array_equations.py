@@ -104,7 +104,7 @@ class _Counts:
             self.own.update({v: min(_entries(v), most) for v in equation.outvars})
 
     def _keeps(self, equation: Any) -> bool:
-        """Whether the result has no other numbers than those of the operands, or these times shared numbers, and zeros."""
+        """Whether each number of the result is zero, a number of an operand, or the product of one and a shared number."""
         if (
             equation.primitive.name == "mul"
             and sum(v in self.varying for v in variables(equation.invars)) < 2

@@ -79,7 +79,10 @@ class _Edges(LinearEdges):
             waiting = left
 
     def eliminate_groups(self) -> None:
-        """Eliminates connected groups of nodes at once: one by one, x → {a, b} → {c, d} → … → y cannot be simplified."""
+        """Eliminates connected groups of nodes at once.
+
+        In a chain x → {a, b} → {c, d} → … → y no node alone can be eliminated at a gain, but all of them together can.
+        """
         for group in self._groups(self._removable_nodes()):
             if self._costs_no_more(group):
                 for i in group:

@@ -100,7 +100,7 @@ class _TooLong(Exception):
 
 
 def _result(i: int) -> int:
-    """The key of (M x)_i among the nodes of the edges."""
+    """The key under which the node of the i-th component of the product M x is stored."""
     return -1 - i
 
 

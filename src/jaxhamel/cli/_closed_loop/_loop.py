@@ -182,7 +182,7 @@ def _repeated(state, axes, count: int):
 
 
 def _wrapped(driven: System, system: Any, axes: Any) -> Any:
-    """The batch axes of `driven` (a `MovingParts` or `Kinematic`), from those of the system inside."""
+    """The batch axes of the parameters of `driven`, a `MovingParts` or `Kinematic`, from those of the system inside it."""
     return jax.tree.unflatten(jax.tree.structure(driven), flat_axes_of(axes, system))
 
 

@@ -143,7 +143,7 @@ def _distances(space, start, q) -> Float[Array, " K"]:
 
 @compiled
 def _from_path(law: Regulator, tracking, system, ts, q):
-    """The outputs that follow the path, and their distance from it."""
+    """The outputs that should follow the path, and how far they are from it."""
     own = q
     if isinstance(system, MovingParts):
         own = q[:-1] if len(q) > 2 else q[0]

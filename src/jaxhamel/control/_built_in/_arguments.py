@@ -66,7 +66,7 @@ def _in_shape(name: str, value: Array, planar: bool) -> Array:
 
 
 def _checked_system(system: Any, kind: type[System]) -> Any:
-    """Checks that a system is a `kind` or None; returns it."""
+    """Returns the system after a check that it is of the class `kind`, or None."""
     if system is not None:
         step = f"it must be a {kind.__name__}, or None for that of the problem."
         check_kind("system", system, kind, step)

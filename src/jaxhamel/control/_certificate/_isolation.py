@@ -86,7 +86,7 @@ def kind_along(
 
 
 def _far_step(state: SearchState, flat: FlatDirection, size: float, longest: float) -> float:
-    """The length of the far steps, in units of the direction, whose largest entry is `longest`."""
+    """The length of the far steps as a multiple of the direction, whose largest entry is `longest`."""
     most = LONGEST * size / longest if size > 0 else np.inf
     if not flat.largest > 0:
         return 0.0
@@ -101,7 +101,7 @@ def _ends(
     tolerance: Scalar,
     lower: float,
 ) -> list[End]:
-    """The ends of the searches from both sides."""
+    """The points at which the two searches end that begin on either side of the solution."""
     dtype = state.w.c.dtype
     steps = [tuple(jnp.asarray(by * x, dtype) for x in flat[:2]) for by in (length, -length)]
     return [_again(transcription, state, step, tolerance, lower) for step in steps]

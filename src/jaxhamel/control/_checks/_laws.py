@@ -96,7 +96,7 @@ def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
 
 
 def _words(memory: Any) -> str:
-    """The dtypes and shapes of a memory, for a message."""
+    """The dtypes and shapes of the arrays in a controller's memory, as text for a message."""
     return ", ".join(f"{x.dtype} {x.shape}" for x in jax.tree.leaves(memory)) or "no arrays"
 
 

@@ -221,7 +221,7 @@ def _axes_of_arrays(parts: tuple[Any, ...], axes: list[int | None]) -> list[int 
 
 
 def _first_of(parts, axes: list[int | None] | None):
-    """The first trajectory's system, state and controller."""
+    """The system, the state and the controller of the first of several closed loops."""
     if axes is None:
         return parts
     leaves, structure = jax.tree.flatten(parts)

@@ -114,7 +114,10 @@ class Linearised(NamedTuple):
 
 @compiled_with(FEW_RUNS)
 def linearised(system, at: PlanPoints, route) -> Linearised:
-    """The rates and the linearised equations at every point; each column of (A, B) at each point is a lane."""
+    """The rates of change, and the matrices A and B of the linearised equations, at every point of the plan.
+
+    Every column of (A, B) at every point is computed in parallel, as one lane.
+    """
     n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
     field = VectorField(route)
 

@@ -140,7 +140,7 @@ class _LeastSquares(AbstractTask):
         return (cost if isinstance(self.method.solver, optx.AbstractMinimiser) else r), cost
 
     def report(self, y: Float[Array, " P"], state: Any):
-        """(the cost, the norm of its gradient)."""
+        """The pair of the cost and the norm of its gradient."""
         r, pull = jax.vjp(self._residual, y)
         return jnp.dot(r, r) / 2, jnp.linalg.norm(pull(r)[0])
 

@@ -149,7 +149,7 @@ class OfDuration(eqx.Module):
 
 
 class OfSystem(eqx.Module):
-    """Selects a parameter of the system of phase k, as the `where` of a `DesignParameter`."""
+    """The argument `where` of a `DesignParameter` that selects a parameter of the system of phase k."""
 
     where: Callable[..., Any]
     k: int = eqx.field(static=True)

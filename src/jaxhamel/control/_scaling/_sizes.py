@@ -27,7 +27,7 @@ class TypicalSizes(NamedTuple):
 
 
 def size_of(sizes: TypicalSizes | None, name: str) -> Array | float:
-    """The field `name` of the sizes; 1 without sizes."""
+    """The sizes of one kind of unknowns or constraints, `name`, by which they are divided; 1 if nothing is scaled."""
     return 1.0 if sizes is None else getattr(sizes, name)
 
 
@@ -97,7 +97,7 @@ def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
 
 
 def _filled(sizes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """`sizes`, with `others` where they are unknown."""
+    """The sizes that are known, and those in `others` where they are not."""
     return np.where(sizes > 0, sizes, others)
 
 

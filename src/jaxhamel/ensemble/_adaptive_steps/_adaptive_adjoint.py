@@ -92,7 +92,10 @@ class Backward(NamedTuple):
 
     @classmethod
     def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
-        """Builds these functions from the `rate` (t, y, mine, shared) and the `unit` N(y, shared) of one lane."""
+        """Builds these functions from two functions of one trajectory.
+
+        These are the rate of change ẏ = `rate`(t, y, mine, shared), and N = `unit`(y, shared), which normalises quaternions.
+        """
 
         def end(kept, z, bar, moments, shared):
             w = _unit_back(unit, z, bar, shared)

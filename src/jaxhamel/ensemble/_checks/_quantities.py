@@ -81,7 +81,7 @@ def check_base_samples(samples) -> None:
 
 
 def check_left_over(used, samples) -> None:
-    """Checks that at least two base samples have no failed trajectory."""
+    """Checks that at least two base samples are left whose trajectories all succeeded."""
     if used < 2:
         raise ValueError(
             f"of {samples} base samples only {used} had no trajectory that failed; sensitivity needs at least 2. "

@@ -89,7 +89,7 @@ class KernelPaths(NamedTuple):
         return tuple(states[:, i] for i in range(len(values.y)))
 
     def by_lanes(self, values: Values) -> tuple:
-        """The same states, computed by XLA's program in lanes."""
+        """The same states as the kernel computes, but by the program that XLA compiles for lanes."""
         return tuple(in_lanes(self._motion(values), values.ts, self.plan))
 
     def _lanes(self, values: Values) -> tuple[KernelLane, KernelLane]:

@@ -192,7 +192,7 @@ class Members(eqx.Module):
         return self.with_own([x[0] for x in self.own])[0].space
 
     def with_own(self, entries: Any) -> tuple[Any, ...]:
-        """The inputs of one trajectory, from its own leaves."""
+        """The inputs of one trajectory: its own arrays, and those that all trajectories share."""
         entries = iter(entries)
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
