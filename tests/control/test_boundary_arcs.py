@@ -107,6 +107,20 @@ def test_limits_of_speed_and_force_together(bound):
     np.testing.assert_allclose(result.cost, cost_with_both(1.3, bound), rtol=1e-9)
 
 
+def test_limits_of_speed_and_force_in_single_precision(float32):
+    """Where moving a bound inwards does not help, because it does not bind in that interval, it moves no further: J was
+    8e-3 too high."""
+    limits = (
+        control.PathLimit(speed, upper=1.3, name="speed"),
+        control.PathLimit(force, -5.7, 5.7, name="force"),
+    )
+    result = control.solve(
+        double_integrator([0.0, 0.0], [1.0, 0.0], *limits), control.Collocation(intervals=16)
+    )
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, cost_with_both(1.3, 5.7), rtol=3e-5)
+
+
 def test_least_time_with_limits_of_speed_and_force():
     """Full force until the speed is V, V, full force back: T = 1/V + V for |f| ≤ 1.
 

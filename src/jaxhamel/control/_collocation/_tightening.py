@@ -23,6 +23,7 @@ TIGHTENINGS = 8  # the largest number of tightenings of the bounds on a mesh
 # From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
 # binds may move into them.
 WIDE_FROM = 2
+HELPS = 0.9  # the ratio of two excesses below which a tightening has helped
 BARRIER_AFTER_TIGHTENING = 1e-7  # the least barrier parameter μ with which the search continues
 
 
@@ -41,7 +42,7 @@ class Tightening:
     """
 
     def __init__(self, least: float):
-        """**Arguments:** `least`: the largest excess for which bounds stay."""
+        """**Arguments:** `least`: the largest excess for which bounds stay, half of what a certificate allows."""
         self.least = least
         self.forget()
 
@@ -60,9 +61,11 @@ class Tightening:
         excess = largest_excess(own, solved.state)
         if excess <= self.least:
             return solved
+        helps = self.best is None or excess < HELPS * self.best[0]
         if self.best is None or excess < self.best[0]:
             self.best = excess, solved
-        if self.rounds >= TIGHTENINGS:
+        may_end = self.best[0] <= 2 * self.least
+        if self.rounds >= TIGHTENINGS or (may_end and not helps):
             return self.best[1]
         wide, before = self.rounds >= WIDE_FROM, self.overshoot
         found = tightened(own, *solved[:2], self.least, wide, before)
