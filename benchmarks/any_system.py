@@ -4,9 +4,9 @@
 
 The systems of `families.py` by `simulate`: Tsit5, double precision, 2 s of motion from rest (named systems: from a turn)
 at a tolerance of 1e-9. diffrax integrates the equations by hand, with `jnp.linalg.solve`. The gradient is that of
-|q|² + |u|² at the end by the initial state, in reverse mode. Runs alternate; times are medians in processor seconds, which
-other work on the machine changes less than the clock; `spread` is (largest − smallest) / median. Both ends of the motion
-are compared.
+|q|² + |u|² at the end by the initial state, in reverse mode. Runs alternate, in groups of calls that take `GROUP` seconds;
+times are medians in processor seconds, which other work on the machine changes less than the clock; `spread` is
+(largest − smallest) / median. Both ends of the motion are compared.
 
 The last line is one JSON object: `ratio` is diffrax over `simulate` for the slowest case, `ratio_to_12` that of up to
 twelve degrees of freedom, `spelling` the slowest spelling over the fastest of the same system, `growth` the largest factor
@@ -35,7 +35,7 @@ import jaxhamel
 jax.config.update("jax_enable_x64", True)
 TOLERANCE, SECONDS = 1e-9, 2.0
 SIZES = (2, 4, 6, 8, 12, 16, 20, 32, 50)
-LARGEST_GRADIENT = 20
+GROUP = 5e-3  # a single call of a small system is shorter than the wake-up of XLA's threads, which differs from call to call
 
 
 def ours(case: Case) -> tuple[Callable, Callable, Callable]:
@@ -78,19 +78,24 @@ def theirs(case: Case) -> Callable:
     return partial(jax.jit(end), y, case.constants)
 
 
-def processor_seconds(program: Callable) -> float:
+def processor_seconds(program: Callable, calls: int = 1) -> float:
+    """Processor seconds of one call, the mean of `calls` in a row."""
     started = time.process_time()
-    jax.block_until_ready(program())
-    return time.process_time() - started
+    for _ in range(calls):
+        jax.block_until_ready(program())
+    return (time.process_time() - started) / calls
 
 
 def medians(programs: dict[str, Callable], repeats: int) -> tuple[dict, dict, dict]:
     """Median seconds of each program in turns, seconds of the first call, and the spread."""
     first = {name: processor_seconds(program) for name, program in programs.items()}
+    calls = {
+        name: math.ceil(GROUP / processor_seconds(program)) for name, program in programs.items()
+    }
     times: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(repeats):
         for name, program in programs.items():
-            times[name].append(processor_seconds(program))
+            times[name].append(processor_seconds(program, calls[name]))
     median = {name: statistics.median(each) for name, each in times.items()}
     return median, first, {n: (max(x) - min(x)) / median[n] for n, x in times.items()}
 
@@ -159,13 +164,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few cases, within 30 s")
     parser.add_argument("--only", type=int, nargs="*", help="systems of these sizes")
     parser.add_argument("--families", nargs="*", default=[*FAMILIES, "named"])
+    parser.add_argument(
+        "--largest-gradient", type=int, default=20, help="gradients up to this size (20)"
+    )
     given = parser.parse_args()
     print(
         f"{'':28}{'ms':>8}{'by hand':>9}{'ratio':>7}{'spread':>8}{'first s':>9}{'apart':>9}{'grad':>6}"
     )
     rows = []
     for cases in systems(given):
-        gradients = not given.quick and cases[0].size <= LARGEST_GRADIENT
+        gradients = not given.quick and cases[0].size <= given.largest_gradient
         rows += measured(cases, 5 if given.quick else 11, gradients)
         for r in rows[-len(cases) :]:
             times = f"{1e3 * r['seconds']:8.3f}{1e3 * r['by_hand']:9.2f}{r['ratio']:7.1f}"

@@ -91,6 +91,21 @@ def test_few_lanes_keep_layers_but_no_other_arrays():
     assert array_parts(chain, [True], 16) is None
 
 
+def test_few_lanes_write_out_constant_matrices():
+    """Nothing is differentiated by a constant. An operation on arrays divides the kernel of a right-hand side: with the
+    matrix of 12 links the motion then takes seven times as long. Operations whose results nothing reads divide no kernel."""
+    small, large = RNG.normal(size=(14, 12)), RNG.normal(size=(32, 32))
+    for matrix, is_divided in ((small, False), (large, True)):
+        x = jnp.ones(matrix.shape[1])
+        program = jax.make_jaxpr(lambda x: jnp.asarray(matrix) @ jnp.sin(x))(x)  # noqa: B023
+        assert array_parts(program, [True], LANES) is not None
+        assert (array_parts(program, [True], 1) is not None) == is_divided
+    unused = jax.make_jaxpr(lambda x: (small @ jnp.sin(x), jnp.sum(x))[1])(jnp.ones(12))
+    assert array_parts(unused, [True], 1) is None
+    given = jax.make_jaxpr(lambda a, x: a @ jnp.sin(x))(small, jnp.ones(12))
+    assert array_parts(given, [False, True], 1) is not None
+
+
 def test_operations_of_sparse_or_few_numbers_are_written_out():
     """Products are written out if the matrix has only ones, is diagonal or small, or if both factors belong to the
     lane."""

@@ -24,6 +24,9 @@ from jaxhamel._lanes._solutions._operator_solve import solved_by_matrix
 
 # The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
 LEAST_SHARED = 120
+# For few lanes, products with constant arrays of at most this size are written out
+# (docs/performance.md#networks-in-lanes).
+MOST_KNOWN = 500
 # Operations on the results of such operations stay so, too, while these have at least this many entries.
 LEAST_ENTRIES = 8
 
@@ -67,13 +70,15 @@ def _reads_large_arrays(equation: Any, operands: list[Any]) -> bool:
     return any(_unusual(x) >= LEAST_SHARED for x in read)
 
 
-def array_equations(closed: ClosedJaxpr, batched: list[bool]) -> set[int]:
+def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 0) -> set[int]:
     """The indices of the operations that stay operations on arrays, in a program whose calls are inlined.
+
+    Constant arrays of up to `most_known` numbers do not count as large.
 
     These are operations of a large shared array with arrays of each lane; what is done with their results, until few
     entries remain; and what is done to compute arrays that only such operations read.
     """
-    equations, count = closed.jaxpr.eqns, _Counts(closed, batched)
+    equations, count = closed.jaxpr.eqns, _Counts(closed, batched, most_known)
     found: set[int] = set()
     made: set[Any] = set()
     for i, equation in enumerate(equations):
@@ -82,25 +87,31 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool]) -> set[int]:
         ):
             found.add(i)
             made.update(equation.outvars)
-    return found | _before(closed.jaxpr, found, count)
+    return found | _before(closed.jaxpr, found, count) if found else found
 
 
 class _Counts:
     """For each value of a program whether it varies from lane to lane, and how many of its entries are numbers of their own.
 
-    An array that is made from fewer numbers, as a diagonal matrix is, has only as many of its own.
+    An array that is made from fewer numbers, as a diagonal matrix is, has only as many of its own. A constant array of up to
+    `most_known` numbers has none, and nothing that is computed from such arrays alone.
     """
 
-    def __init__(self, closed: ClosedJaxpr, batched: list[bool]):
-        jaxpr = closed.jaxpr
+    def __init__(self, closed: ClosedJaxpr, batched: list[bool], most_known: int = 0):
+        jaxpr, self.most_known = closed.jaxpr, most_known
         self.varying = {v for v, x in zip(jaxpr.invars, batched, strict=True) if x}
         self.own = {v: _entries(v) for v in jaxpr.invars}
-        self.own |= {v: _unusual(x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
+        constants = zip(jaxpr.constvars, map(_unusual, closed.consts), strict=True)
+        self.own |= {v: n if n > most_known else 0 for v, n in constants}
+        known = {v for v in jaxpr.constvars if most_known and not self.own[v]}
         for equation in jaxpr.eqns:
             operands = variables(equation.invars)
             if not self.varying.isdisjoint(operands):
                 self.varying.update(equation.outvars)
             most = sum(self.own[v] for v in operands) if self._keeps(equation) else math.inf
+            if most_known and operands <= known:
+                known.update(equation.outvars)
+                most = 0
             self.own.update({v: min(_entries(v), most) for v in equation.outvars})
 
     def _keeps(self, equation: Any) -> bool:
@@ -128,7 +139,10 @@ class _Counts:
         flags = [not isinstance(v, Literal) and v in self.varying for v in equation.invars]
         inner = _programs(equation, flags)
         if inner:
-            return any(array_equations(inlined(program), flags) for program, flags in inner)
+            return any(
+                array_equations(inlined(program), flags, self.most_known)
+                for program, flags in inner
+            )
         given = variables(equation.invars)
         own = given & self.varying
         sparse = equation.primitive.name == "dot_general" and all(

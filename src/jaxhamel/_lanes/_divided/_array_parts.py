@@ -18,6 +18,7 @@ from jax.lax import Precision
 
 from jaxhamel._lanes._divided._array_equations import (
     LEAST_SHARED,
+    MOST_KNOWN,
     array_equations,
     has_large_arrays,
     with_large_solutions_as_arrays,
@@ -104,14 +105,15 @@ def _length(equation: Any) -> int:
 def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayParts | None:
     """The function in parts; None if it has no operation on a large array, or for few lanes no product with a large matrix.
 
-    Few lanes are one kernel, which the compiler unrolls: with the layers of a network written out, a gradient does not
-    compile in minutes.
+    Few lanes are one kernel, which the compiler unrolls: with the layers of a network written out, a gradient by its weights
+    does not compile in minutes. A constant matrix of up to `MOST_KNOWN` numbers has no such gradient, and is written out.
     """
     if not has_large_arrays(closed, batched):
         return None
+    few = size <= SMALL_BATCH
     closed = inlined(with_large_solutions_as_arrays(closed))
-    arrays = array_equations(closed, batched)
-    if size <= SMALL_BATCH and not any(_is_layer(closed.jaxpr.eqns[i]) for i in arrays):
+    arrays = array_equations(closed, batched, MOST_KNOWN if few else 0)
+    if few and not any(_is_layer(closed.jaxpr.eqns[i]) for i in arrays):
         return None
     return _Division(closed, batched, arrays).parts() if arrays else None
 
