@@ -34,6 +34,15 @@ def test_multiple_shooting_finds_the_least_energy():
     assert result.to_dict()["iterations"] == len(seen)
 
 
+def test_multiple_shooting_with_large_multipliers():
+    """J = 6 m²: penalties of 1e6 alone miss the end by y / 1e6, y being about 12 m²."""
+    problem = least_energy(system=Cart(jnp.array(1e3)))
+    result = control.solve(problem, control.MultipleShooting(cost_tolerance=1e-12))
+    assert result.converged, result.status
+    np.testing.assert_allclose(result.cost, 6e6, rtol=1e-9)
+    np.testing.assert_allclose(result.trajectory.q_end, [1.0], atol=1e-9)
+
+
 def test_gradient_descent_by_any_optax_optimiser():
     """The step is compiled once, although optax begins with a weakly typed state."""
     before = compilations(_descend)

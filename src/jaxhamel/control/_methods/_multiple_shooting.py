@@ -38,6 +38,8 @@ from jaxhamel.simulate._solvers._runge_kutta import tableau
 
 NOT_FINITE = "the cost or the motion is not finite where the search starts: look for a NaN in costs and control"
 
+STUCK = 1e14  # a damping above this means that no step is accepted any more
+
 
 class MultipleShooting(AbstractManyStarts):
     r"""Searches for the states at the times `problem.ts` and the curve's parameters together, by Levenberg–Marquardt steps.
@@ -125,6 +127,17 @@ def _tracking_rms(problem, mean_square):
     """The tracking error (RMS); NaN without a tracking cost."""
     tracked = problem.tracking is not None
     return jnp.sqrt(mean_square) if tracked else jnp.full_like(mean_square, jnp.nan)
+
+
+def _chosen_of(condition, a, b):
+    """For each start, the leaves of `a` where `condition` holds, otherwise those of `b`."""
+
+    def chosen(x, y):
+        return jnp.where(
+            condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim)), x, y
+        )
+
+    return jax.tree.map(chosen, a, b)
 
 
 def best_start(costs, defects, switch: float) -> int:
@@ -236,9 +249,30 @@ class _Search(AbstractControlSearch):
             return Verdict(True, "the cost falls no further")
         if not np.isfinite(row["cost"] + row["defect"]):
             return Verdict(False, NOT_FINITE)
-        if row["damping"] > 1e14:
+        if row["damping"] > STUCK and not self._go_on_with_conditions():
             return Verdict(bool(met), "no step lowers the cost any more")
         return None
+
+    def _go_on_with_conditions(self) -> bool:
+        """Lets starts that penalties bring no further satisfy the linearised conditions from now on; whether there are any.
+
+        A penalised minimum misses the conditions by y / σ; where the multipliers y are large, that is more than `switch`.
+        """
+        it = self.iterate
+        stuck = (it.damping > STUCK) & ~it.exact
+        if not np.any(stuck):
+            return False
+        # The candidate is a rejected one; the next step begins at the current point, which is judged anew.
+        candidate = _chosen_of(stuck, it.point, it.candidate)
+        damping = jnp.where(stuck, jnp.asarray(self.method.damping, it.damping.dtype), it.damping)
+        self.iterate = it._replace(
+            candidate=candidate,
+            damping=damping,
+            growth=jnp.where(stuck, 2.0, it.growth),
+            exact=it.exact | stuck,
+            started=it.started & ~stuck,
+        )
+        return True
 
     def _stalled(self, count: int = 10) -> bool:
         """Whether the cost has changed by less than the tolerance over the last `count` accepted steps."""
