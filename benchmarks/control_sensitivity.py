@@ -12,8 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation_search import TIGHTENINGS, CollocationSearch
-from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, resumed_in_bounds
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._collocation._tightening import (
+    BARRIER_AFTER_TIGHTENING,
+    TIGHTENINGS,
+    resumed_in_bounds,
+)
 from jaxhamel.control._derivatives_of_optima._lagrangian import with_initial_state
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._scaling._cost_unit import in_unit
@@ -132,7 +136,7 @@ def _cost(near: Solved, problem: Any) -> float:
     unit = near.unit / search.cost_unit
     search.transcription = in_unit(search.transcription, unit)
     search.tight = eqx.tree_at(lambda t: (t.lower, t.upper), search.transcription, bounds)
-    search.rounds, search.may_start_anew = TIGHTENINGS, False
+    search.tightening.rounds, search.may_start_anew = TIGHTENINGS, False
     state = near.state._replace(w=with_initial_state(problem, search.transcription, near.state.w))
     least = BARRIER_AFTER_TIGHTENING if search.transcription.limits else 0.0
     search.state = resumed_in_bounds(search.tight, state, least)

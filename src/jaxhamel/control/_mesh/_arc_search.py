@@ -37,7 +37,8 @@ from jaxhamel.control._mesh._boundary_arcs import (
     point_times,
     without,
 )
-from jaxhamel.control._mesh._refinement import Refinement, carried_over
+from jaxhamel.control._mesh._refinement import Refinement
+from jaxhamel.control._mesh._transfer import carried_over
 
 MESHES = 10  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which the next ones must gain less than the first one

@@ -6,7 +6,6 @@ intervals by 2 or 4.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,27 +13,22 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._elastic import inside
-from jaxhamel.control._collocation._points import basis_at, lagrange, rule, slopes_at
+from jaxhamel.control._collocation._points import lagrange, rule, slopes_at
 from jaxhamel.control._collocation._start import transcribe
-from jaxhamel.control._collocation._tightening import resumed_in_bounds
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
     Transcription,
-    along,
 )
 from jaxhamel.control._interior_point._derivatives import (
-    Duals,
     Parts,
-    evaluate,
     stage_unknowns,
     with_start,
 )
-from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._junctions import junctions_of
 from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
+from jaxhamel.control._mesh._transfer import moved_over
 from jaxhamel.control._problem._problem import ControlProblem
 
 
@@ -100,78 +94,8 @@ def _error_roots(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarra
     return np.maximum(errors, least) ** (1 / order)
 
 
-@compiled_with(QUICK)
-def transferred(
-    old: Transcription, w: CollocationPoint, duals: Duals, new: Transcription
-) -> tuple[CollocationPoint, Duals]:
-    """Evaluates the old mesh's polynomials of state, control and costate at the new mesh's nodes and collocation points.
-
-    The costate λ is the polynomial through −μ_j/b_j, because the stage multipliers are μ_j = −b_j λ(t_j) with the quadrature
-    weights b. The multipliers of limits start at zero.
-    """
-    points = old.rule.points
-    shares = new.shares[:-1, None] + jnp.diff(new.shares)[:, None] * new.constants("points")[None]
-    space, n = new.system.space, new.system.space.dim
-    weights = old.constants("weights")[:, None]
-
-    def at(share: Scalar) -> tuple[Any, Array, Array, Array]:
-        i = jnp.clip(jnp.searchsorted(old.shares, share, side="right") - 1, 0, w.X.shape[0] - 1)
-        part = (share - old.shares[i]) / (old.shares[i + 1] - old.shares[i])
-        X = basis_at((0.0, *points), part) @ jnp.concatenate([w.x[i][None], w.X[i]])
-        of_points = basis_at(points, part)
-        costate = of_points @ (-duals.stages[i] / weights)
-        return space.retract(along(w.q, i), X[:n]), X[n:], of_points @ w.c[i], costate
-
-    q, u, _, costates = jax.vmap(at)(new.shares)
-    q = jax.vmap(space.normalise)(q)
-    q = jax.tree.map(lambda xs, bases: xs.at[0].set(bases[0]), q, w.q)
-    stage_q, stage_u, c, inner = jax.vmap(jax.vmap(at))(shares)
-    local = jax.vmap(lambda node, stages: jax.vmap(lambda x: space.local(node, x))(stages))
-    X = jnp.concatenate([local(along(q, slice(None, -1)), stage_q), stage_u], axis=2)
-    x = jnp.concatenate([jnp.zeros((u.shape[0], n), u.dtype), u], axis=1).at[0].set(w.x[0])
-    point = CollocationPoint(q, x, X, c, w.p, _no_limits(new))
-    point = point._replace(slack=inside(new, evaluate(new, point)[1].limits))
-    none = jnp.zeros_like(point.slack)
-    stages = -new.constants("weights")[None, :, None] * inner
-    return point, Duals(
-        costates, stages, duals.conditions, none, none, none, duals.p_low, duals.p_high
-    )
-
-
-def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
-    """Zeros with the shape of the limits at all collocation points."""
-    shape = (
-        transcription.shares.shape[0] - 1,
-        len(transcription.rule.points),
-        transcription.lower.shape[-1],
-    )
-    return jnp.zeros(shape, transcription.shares.dtype)
-
-
 DOUBLINGS = 4  # the largest number of doublings of the intervals
 SAFETY = 0.5  # the largest expected error of a refined mesh, as a share of the error that the user asks for
-BARRIER_AFTER_REFINEMENT = 1e-4  # μ with which a search with limits continues on the new mesh
-
-
-def carried_over(old: Transcription, state: SearchState, new: Transcription) -> SearchState:
-    """The state from which the search continues on the new mesh, interpolated from the solution on the old one."""
-    w, duals = transferred(old, state.w, state.duals, new)
-    barrier = jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype)
-    begin = first_state(new, w, barrier)._replace(duals=duals, estimates=jnp.asarray(False))
-    return resumed_in_bounds(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
-
-
-# Nodes that move by at most this share of the shortest interval hardly change values and multipliers at the points.
-SMALL_MOVE = 0.3
-BARRIER_AFTER_SMALL_MOVES = 1e-7
-
-
-def _is_nearly(old: Transcription, new: Transcription) -> bool:
-    """Whether the new mesh is nearly the old one."""
-    before, after = (np.asarray(x.shares, float) for x in (old, new))
-    if len(before) != len(after):
-        return False
-    return bool(np.max(np.abs(after - before)) <= SMALL_MOVE * np.min(np.diff(before)))
 
 
 ALIGNMENTS = (
@@ -315,9 +239,7 @@ class Refinement:
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState]:
         new = self._transcribed(shares, transcription)
-        if _is_nearly(transcription, new):
-            return new, resumed_in_bounds(new, state, BARRIER_AFTER_SMALL_MOVES)
-        return new, carried_over(transcription, state, new)
+        return new, moved_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
         """The nodes of the next mesh, from 0 to 1; None if no doublings are left."""
