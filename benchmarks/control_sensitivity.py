@@ -3,6 +3,7 @@
 `benchmarks/control.py --sensitivities` runs it for the built-in problems.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -28,11 +29,12 @@ MOST = 2  # at most this many entries of an array
 
 
 class Solved(NamedTuple):
-    """The optimum from which problems with changed numbers are solved again, with its cost unit and the amounts by
-    which its bounds are tightened."""
+    """The optimum from which problems with changed numbers are solved again, with its mesh, its cost unit and the amounts
+    by which its bounds are tightened. The method keeps its nodes at the times of a problem."""
 
     problem: Any
     method: control.Collocation
+    shares: Any
     state: SearchState
     tightened: tuple[Any, Any]
     unit: float
@@ -75,8 +77,9 @@ def _solved(problem: Any, method: control.Collocation) -> Solved:
     search.run()
     original, tight = search.transcription, search.tight
     ends = (tight.lower, original.lower), (tight.upper, original.upper)
-    moved = tuple(jnp.where(jnp.isfinite(a), a - b, 0.0) for a, b in ends)
-    return Solved(problem, method, search.state, moved, search.cost_unit)  # pyright: ignore[reportArgumentType]
+    moved = tuple(jnp.where(jnp.isfinite(a) & jnp.isfinite(b), a - b, 0.0) for a, b in ends)
+    kept = dataclasses.replace(method, intervals=None)
+    return Solved(problem, kept, original.shares, search.state, moved, search.cost_unit)
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
@@ -127,7 +130,12 @@ def _by_step(near: Solved, of: Callable, entry: int, step: float) -> float:
 
 
 def _cost(near: Solved, problem: Any) -> float:
-    """J of a problem solved again from the optimum with the same tightening; NaN if the search does not converge."""
+    """J of a problem solved again from the optimum with the same nodes and tightening; NaN if the search does not end.
+
+    A limit may be violated between the points, since the kinks of a control leave their nodes.
+    """
+    ts = problem.ts[0] + near.shares * (problem.ts[-1] - problem.ts[0])
+    problem = eqx.tree_at(lambda p: p.ts, problem, ts)
     search = CollocationSearch(near.method, problem)
     bounds = (
         search.transcription.lower + near.tightened[0],
@@ -140,4 +148,5 @@ def _cost(near: Solved, problem: Any) -> float:
     state = near.state._replace(w=with_initial_state(problem, search.transcription, near.state.w))
     least = BARRIER_AFTER_TIGHTENING if search.transcription.limits else 0.0
     search.state = resumed_in_bounds(search.tight, state, least)
-    return near.unit * float(search.state.cost) if search.run().converged else float("nan")
+    search.run()
+    return near.unit * float(search.state.cost) if bool(search.state.done) else float("nan")
