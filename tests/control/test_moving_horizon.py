@@ -21,7 +21,8 @@ from jaxhamel.control import (
     StateSensors,
     closed_loop,
 )
-from jaxhamel.control._loop._estimators._model import flow, misfit
+from jaxhamel.control._loop._estimators._model import misfit
+from jaxhamel.control._loop._prediction import flow
 from jaxhamel.mechanics._tangent import local, retract
 from tests.control.test_closed_loop import Gains
 from tests.control.test_kalman import (

@@ -1,6 +1,7 @@
 """Checks of digital controllers and of their sensors."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._checks._arguments import callable_with, check_count, check_random_key
@@ -34,6 +35,7 @@ def check_sampled(controller) -> None:
     check_positive("period", controller.period, "It is the sampling period [s], say 0.01.")
     _check_delay(controller.delay)
     check_timing_of_law(controller)
+    _check_model_of(controller)
     for name in ("lower", "upper", "rate", "start"):
         _check_entries(name, getattr(controller, name), "one for each entry of the command")
     check_finite("start", controller.start)
@@ -90,6 +92,39 @@ def _check_estimator_of(controller) -> None:
     if controller.sensors is None:
         raise ValueError(
             "`estimator` is given without `sensors`; it estimates the state from their observations. Give the `sensors` too."
+        )
+
+
+def _check_model_of(controller) -> None:
+    """Checks that the model is a system, and that the law is given a state, which the model can predict."""
+    if controller.model is None:
+        return
+    check_a_system(controller.model, "model")
+    gives_state = getattr(controller.sensors, "gives_state", controller.sensors is None)
+    if controller.estimator is None and not gives_state:
+        raise ValueError(
+            "`model` predicts the state over the delay, but the law is given the observation of `sensors`. Give an "
+            "`estimator` of the state too, or leave `model` out."
+        )
+    if hasattr(controller.law, "delay"):
+        raise ValueError(
+            f"`model` is given, but the {type(controller.law).__name__} predicts the state over its delay by itself. Leave "
+            "`model` out."
+        )
+
+
+def check_model(model, state, width: int) -> None:
+    """Checks that a predicting model has the state (q, u) = `state` of the loop, and takes its commands."""
+    own = model.space.stored, jax.ShapeDtypeStruct((model.n_independent,), jnp.float32)
+    wanted, got = (jax.tree.map(jnp.shape, x) for x in (state, own))
+    if got != wanted:
+        raise ValueError(
+            f"`model` has states (q, u) of shapes {got}; those of the loop have {wanted}. Give a model with the same "
+            "coordinates."
+        )
+    if model.n_controls is not None and model.n_controls != width:
+        raise ValueError(
+            f"`model` takes {model.n_controls} controls, and a command has {width}; both numbers must be the same."
         )
 
 

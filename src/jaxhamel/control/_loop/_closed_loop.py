@@ -17,6 +17,7 @@ from jaxhamel.control._checks._closed_loop import (
     check_closed_loop,
     check_command,
     check_key,
+    check_model,
     check_observation,
     check_same_observation,
     check_sampling_times,
@@ -135,7 +136,7 @@ def _run_one_loop(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
         k, key = at
         at = sampled_at(parts, shared, k)
         noise = noise_in(key, jnp.uint32(0), plan.width[1], t0.dtype) if plan.width[1] else None
-        loop, applied = decided(parts, loop, (*at, noise))
+        loop, applied = decided(parts, loop, (*at, noise), plan)
         loop = after_period(parts, loop, at[:2], applied, plan)
         return loop, (loop.q, loop.u, applied)
 
@@ -180,6 +181,8 @@ def check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
             check_same_observation(controller, t0, zero, exact)
     value = _first_command(controller, (system, t0, q0, u0), zero, exact)
     width = check_command(controller, value)
+    if controller.model is not None:
+        check_model(controller.model, (q0, u0), width)
     check_forms(system, t0, q0, u0, Constant(value))
     return width, 0 if exact is None else exact.shape[0]
 

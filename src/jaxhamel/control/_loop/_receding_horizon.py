@@ -24,9 +24,8 @@ from jaxhamel.control._loop._moving_plan import (
     plan_later,
     warm_start,
 )
+from jaxhamel.control._loop._prediction import flow_under
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.mechanics import Constant, VectorField
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 FIRST_BARRIER = 0.1  # μ before the first sample
 
@@ -163,7 +162,8 @@ class RecedingHorizon(eqx.Module):
     ) -> tuple[Float[Array, " p"], HorizonMemory]:
         """(command, memory) of the sample at t, from the state (q, u) at t."""
         t = jnp.asarray(t, self.period.dtype)
-        begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
+        begins, system = t + self.delay * self.period, self.transcription.system
+        at = flow_under(memory.waiting, system, (q, u), t, self.period, 1, None)
         old = self._shifted(memory, begins)
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
         begin = warm_start(transcription, old._replace(w=begun_at(old.w, *at)))
@@ -230,15 +230,3 @@ class RecedingHorizon(eqx.Module):
         control = PiecewisePolynomial(self._times(t), w.c, self.transcription.rule.points)
         places = t + self.transcription.constants("points") * self.period
         return self.transcription.constants("weights") @ jax.vmap(control)(places)
-
-    def _predicted(self, t: Scalar, q, u, waiting) -> tuple[Configuration, Array]:
-        """The state at the time at which the new command begins to act, predicted under the commands `waiting`."""
-        system, field = self.transcription.system, VectorField()
-        for k, command in enumerate(waiting):
-
-            def rate(t, y, c=command):
-                return field(t, y, (system, Constant(c)))
-
-            q, u = looped(rate, RK4, t + k * self.period, self.period, (q, u))[0]
-            q = system.space.normalise(q)
-        return q, u

@@ -20,6 +20,10 @@ class Sampled(eqx.Module):
         c_k = c_{k−1} + clip(clip(law(t_k, …), lower, upper) − c_{k−1}, −rate T, rate T) ,
         control(t) = c_{k−d} ,   t_k ≤ t < t_{k+1} .
 
+    With a `model` the law is called with the time and the state at which its command acts: law(t_{k+d}, x̂_{k+d}), where x̂ is
+    the motion of the model from x_k under the commands c_{k−d}, …, c_{k−1} that are yet to act. If the model is exact, the
+    delay does not change the stability of the loop.
+
     **Arguments:**
 
     - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are `Sensors`; or a
@@ -35,11 +39,16 @@ class Sampled(eqx.Module):
       measured state (q, u); None: the state itself.
     - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` with these sensors: the law is then called as (t, q, u)
       with the estimated state; default none.
+    - `model`: a `System` that predicts the state over the delay, as above, by as many Runge–Kutta steps for each period as
+      the loop makes; a sample then takes the time of d more periods. Default none: the law is called with t_k and the
+      state at t_k. It needs a law of the state, and one that does not predict by itself.
 
     All numbers but `delay` are leaves of the pytree: other gains, periods and limits do not compile again.
 
     **Raises:** `TypeError` or `ValueError` for a law that is not callable, a period that is not positive, a delay that is
-    not a whole number, a lower limit above its upper limit.
+    not a whole number, a lower limit above its upper limit, a model whose state the law is not given.
+
+    Source: Manitius and Olbrot 1979 (prediction over a delay).
     """
 
     law: Any
@@ -51,6 +60,7 @@ class Sampled(eqx.Module):
     start: Any = parameter(default=0.0)
     sensors: Any = None
     estimator: Any = None
+    model: Any = None
 
     def __check_init__(self) -> None:
         check_sampled(self)

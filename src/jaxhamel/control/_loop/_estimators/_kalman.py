@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_kalman
 from jaxhamel.control._checks._estimates import check_estimate, check_prediction
-from jaxhamel.control._loop._estimators._model import as_matrix, flow, misfit, noise_covariance
+from jaxhamel.control._loop._estimators._model import as_matrix, misfit, noise_covariance
+from jaxhamel.control._loop._prediction import flow
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 from jaxhamel.systems._parameters import parameter

@@ -1,31 +1,14 @@
-"""The model of an estimator: the motion over one period, and the observation, as functions on the tangent space."""
+"""The observations of an estimator's model, and their residuals in the tangent space."""
 
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._typing import Control, Scalar, Time
+from jaxhamel._typing import Control, Time
 from jaxhamel.control._checks._estimates import check_seen_numbers, check_seen_state
-from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import MotionState, local
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
-
-
-def flow(
-    system: System, state: MotionState, t: Time, period: Scalar, control: Control, steps: int, route: str | None
-) -> MotionState:  # fmt: skip
-    """The state one period later, by `steps` steps of RK4."""
-    field, command = VectorField(route), as_control(control)
-    h = jnp.asarray(period, state[1].dtype) / steps
-
-    def rate(t, y):
-        return field(t, y, (system, command))
-
-    for i in range(steps):
-        q, u = looped(rate, RK4, t + i * h, h, state)[0]
-        state = system.space.normalise(q), u
-    return state
 
 
 def misfit(

@@ -144,7 +144,7 @@ def _columns_of_motion(
         law = eqx.combine(at, fixed)[3]
         estimates = getattr(controller.estimator, "in_lanes", True)
         in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
-        decide, move = (partial(f, loop, fixed) for f in (_decided, partial(_through_period, plan)))
+        decide, move = (partial(f, plan, loop, fixed) for f in (_decided, _through_period))
         decide_all = (lanes if in_lanes else jax.vmap)(decide, _AXES)
         move_all = (lanes if estimates else jax.vmap)(move, _AXES)
         period = partial(_decided_and_moved, decide_all, move_all)
@@ -178,6 +178,7 @@ _AXES = (0, 0, None, 0)
 
 
 def _decided(
+    plan: Periods,
     loop: ColumnLayout,
     fixed: Any,
     own: Columns,
@@ -188,7 +189,7 @@ def _decided(
     """(the numbers of one loop after a sample, the numbers of the command that then acts)."""
     lane, *at = eqx.combine(at, fixed)
     at = (*at, None if noise is None else jnp.stack(noise))
-    found, applied = decided(lane.parts(own), loop.entries(columns), at)
+    found, applied = decided(lane.parts(own), loop.entries(columns), at, plan)
     return loop.numbers(found), tuple(applied)
 
 

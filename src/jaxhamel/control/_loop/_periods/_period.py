@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._laws import has_memory
+from jaxhamel.control._loop._prediction import flow_under
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.simulate import Trajectory
@@ -58,16 +59,19 @@ def first_loop(parts, dtype, plan: Periods) -> Loop:
     return Loop(jax.tree.map(cast, q0), cast(u0), commands, belief, memory)
 
 
-def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
+def decided(parts, loop: Loop, at, plan: Periods) -> tuple[Loop, Array]:
     """(the loop after the law is evaluated at a sample, the command that acts until the next one).
 
-    `at`: (t₀, k, the law at t_k if it is a table over time, the noise of the sensors).
+    `at`: (t₀, k, the law at its time if it is a table over time, the noise of the sensors).
     """
     (system, _, _, controller), (t0, k, law, noise) = parts, at
     t = t0 + k * controller.period.astype(t0.dtype)
+    given, belief = _given(system, controller, t, loop, noise)
+    if controller.model is not None:
+        given = _predicted(controller, t, given, loop, plan)
+        t = time_of_law(controller, t0, k)
     if law is None:
         law = controller.law.at(t) if hasattr(controller.law, "at") else controller.law
-    given, belief = _given(system, controller, t, loop, noise)
     value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
     command = controller.command(jnp.asarray(value), loop.commands[-1])
     applied = loop.commands[0] if controller.delay else command
@@ -130,16 +134,29 @@ def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[t
     return (belief.q, belief.u), belief
 
 
+def _predicted(controller: Sampled, t: Scalar, state: tuple, loop: Loop, plan: Periods) -> tuple:
+    """The state at which the next command begins to act, as the model predicts it from the one at t."""
+    commands = loop.commands if controller.delay else ()
+    period = controller.period.astype(t.dtype)
+    return flow_under(commands, controller.model, state, t, period, plan.steps, plan.route)
+
+
+def time_of_law(controller: Sampled, t0: Scalar, k: Array) -> Scalar:
+    """The time with which the law is called in sample k: that of the sample or, with a model, that of its command."""
+    ahead = 0 if controller.model is None else controller.delay
+    return t0 + (k + ahead) * controller.period.astype(t0.dtype)
+
+
 def as_arguments(seen: Any) -> tuple[Any, ...]:
     """The arguments of a law after t: (observation,), or the measured state (q, u)."""
     return seen if isinstance(seen, tuple) else (seen,)
 
 
 def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
-    """(t₀, k, the law at t_k); the law is None if it is not a table over time."""
+    """(t₀, k, the law at its time in this sample); the law is None if it is not a table over time."""
     table, t0 = shared
     k = k.astype(t0.dtype)
-    return t0, k, None if table is None else table.at(t0 + k * parts[3].period.astype(t0.dtype))
+    return t0, k, None if table is None else table.at(time_of_law(parts[3], t0, k))
 
 
 def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:

@@ -33,7 +33,8 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
         x_{k+1} = M_k x_k ,    x = (δ, delayed commands) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
         δ_{k+1} = e^{A T} δ_k + ∫_0^T e^{A s} ds B c_{k−d} ,    c_k = −K δ_k ,
 
-    with A, B and K of the regulator at t_k, without limits, sensors and estimator. If the growth at the end is much larger
+    with A, B and K of the regulator at t_k, without limits, sensors and estimator. A `model` of the controller counts as
+    exact, so that a command that acts from t_k on is −K δ_k in spite of the delay. If the growth at the end is much larger
     than 1, the loop does not stay at the plan: the gains are too large for its period and delay, or the period is too long
     for the motion. The eigenvalues of a single M_k do not decide on stability, since the plan moves; they show at which
     times deviations grow.
@@ -52,12 +53,16 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     count = max(1, int((last - first) / period * (1 + 1e-9)))
     ts = first + period * np.arange(count + 1)
     E, F, K = _matrices(law, ts, period)
-    size = F.shape[1] + controller.delay * F.shape[2]
+    predicts = controller.model is not None
+    delay = 0 if predicts else controller.delay
+    size = F.shape[1] + delay * F.shape[2]
     looked_at = min(count, SAMPLES_OF_GROWTH // (1 + size // LARGE_STATE))
     some = np.unique(np.linspace(0, count, looked_at + 1).astype(int))
-    maps = _maps(E[some], F[some], K[some], controller.delay)
+    maps = _maps(E[some], F[some], K[some], delay)
     largest = np.max(np.abs(np.linalg.eigvals(maps)), axis=1)
-    return LoopGrowth(ts[some], _norms(E, F, K, controller.delay)[some], largest)
+    if predicts:  # no command of the plan's deviations acts yet
+        K[: controller.delay] = 0.0
+    return LoopGrowth(ts[some], _norms(E, F, K, delay)[some], largest)
 
 
 def _matrices(

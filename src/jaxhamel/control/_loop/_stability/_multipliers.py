@@ -82,7 +82,7 @@ def _linear(system, state, controller: Sampled, t, steps: int, route):
         commands, memory = whole(z[d:])
         loop = Loop(*retract(system, state, z[:d]), commands, None, memory)
         parts = system, None, None, controller
-        loop, applied = decided(parts, loop, (t, zero, None, None))
+        loop, applied = decided(parts, loop, (t, zero, None, None), plan)
         loop = after_period(parts, loop, (t, zero), applied, plan)
         rest: Any = (loop.commands, loop.memory)
         return jnp.concatenate([local(system, state, (loop.q, loop.u)), ravel_pytree(rest)[0]])
