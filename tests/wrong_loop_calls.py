@@ -92,6 +92,7 @@ def loop_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             },
         ),
         "Sampled sensors": (control.Sampled, {"law": lambda t, y: y, "period": 0.1, "sensors": sensors}, {"sensors": some}),
+        "Sampled model": (control.Sampled, {"law": _law, "period": 0.1, "model": cart}, {"model": some}),
         "Sensors": (
             control.Sensors,
             {"measurements": sensors.measurements, "noise": 0.1, "bias": 0.0, "resolution": 0.0},

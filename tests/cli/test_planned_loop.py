@@ -9,13 +9,19 @@ import pytest
 
 from jaxhamel import Kinematic, MovingParts, systems
 from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
-from jaxhamel.cli._closed_loop._loop import check_loop_tables, robots_of
+from jaxhamel.cli._closed_loop._loop import (
+    check_loop_tables,
+    controller_of,
+    regulator_of,
+    robots_of,
+)
 from jaxhamel.cli._closed_loop._traced_point import traced, traced_point
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import KalmanFilter, MotionPlan, MovingHorizonEstimator, StateSensors
+from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._tangent import retract
 from jaxhamel.viz import held_coordinates_figure, held_paths_figure
 
@@ -140,3 +146,16 @@ def test_pictures_show_the_neighbourhood_of_the_plan():
     tall = held_paths_figure(path[None], path[None], path, labels=("x", "z")).axes[0]
     assert np.ptp(tall.get_xlim()) == pytest.approx(1.4 * np.ptp(tall.get_ylim()))
     assert tall.get_ylabel() == "z / m"
+
+
+@pytest.mark.parametrize("predicts", ["false", "true"])
+def test_the_planned_system_predicts_over_the_delay(predicts):
+    """With `feedback.predict` the law is called with the time of its command, and reads the plan's control half a period
+    ahead; without it, the delay and half a period."""
+    given = ["feedback.delay=0.02", "feedback.period=0.01", f"feedback.predict={predicts}"]
+    scenario = load("cart-pole", ['feedback.kind="tvlqr"', *given])
+    pole, ts = systems.CartPole(length=0.5), jnp.linspace(0.0, 1.0, 11)
+    plan = MotionPlan(pole, ts, jnp.zeros((11, 2)), jnp.zeros((11, 2)), Constant(jnp.zeros(1)))
+    found = controller_of(scenario, regulator_of(scenario, plan), system=pole)
+    assert found.model is (pole if predicts == "true" else None)
+    np.testing.assert_allclose(found.law.lead, 0.005 if predicts == "true" else 0.025)

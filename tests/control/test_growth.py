@@ -10,6 +10,7 @@ import scipy.linalg
 from jaxhamel import Euclidean
 from jaxhamel.cli._commands._closed_loop_report import unstable
 from jaxhamel.control import Regulator, Sampled, loop_growth
+from tests.control.cart import Cart
 
 RNG = np.random.default_rng(7)
 TS = np.linspace(0.0, 3.0, 13)
@@ -55,6 +56,25 @@ def test_products_of_random_loops(delay):
     np.testing.assert_allclose(found.multipliers, largest, rtol=1e-9)
 
 
+@pytest.mark.parametrize("delay", [1, 3])
+def test_products_of_random_loops_with_prediction(delay):
+    """Each command is −K δ of the state that the maps of the next periods lead to, under the commands that wait."""
+    A, B, K = (RNG.normal(size=(len(TS), *shape)) for shape in ((3, 3), (3, 2), (2, 3)))
+    controller = Sampled(regulator(A, B, K), PERIOD, delay=delay, model=Cart(jnp.array(1.0)))
+    found, steps = loop_growth(controller), [dense(A[k], B[k], K[k], 1) for k in range(len(TS))]
+    delta, waiting, norms = np.eye(3), [np.zeros((2, 3))] * delay, []
+    for k in range(len(TS)):
+        norms.append(np.linalg.norm(delta, 2))
+        ahead = delta
+        for step, c in zip(steps[k:], waiting, strict=False):
+            ahead = step[:3] @ np.vstack([ahead, c])
+        waiting.append(-K[min(k + delay, len(TS) - 1)] @ ahead)
+        delta = steps[k][:3] @ np.vstack([delta, waiting.pop(0)])
+    np.testing.assert_allclose(found.growth, norms, rtol=1e-12)
+    largest = [np.max(np.abs(np.linalg.eigvals(dense(*x, 0)))) for x in zip(A, B, K, strict=True)]
+    np.testing.assert_allclose(found.multipliers, largest, rtol=1e-9)
+
+
 def test_double_integrator_between_the_times_of_the_plan():
     """M = ((1 − k T²/2, T − r T²/2), (−k T, 1 − r T)) with two samples per interval of the plan; the command's words
     for unstable loops."""
@@ -77,7 +97,7 @@ def test_double_integrator_between_the_times_of_the_plan():
     assert "multiplier of a period 1.5, at t = 0 s" in told
     assert "Shorten `feedback.period`" in told
     late, slow = held(0.0, 20.0, T), held(-4.0, 0.0, T)
-    assert "times: shorten `feedback.delay`" in unstable(late, found)
+    assert "times: set `feedback.predict = true`, shorten `feedback.delay`" in unstable(late, found)
     assert "times, too: shorten `feedback.period`" in unstable(late, slow)
     assert "\n" not in told
     slow = np.ones((len(TS), 1, 1)) * TS[:, None, None], *np.zeros((2, len(TS), 1, 1))

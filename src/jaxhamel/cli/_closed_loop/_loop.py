@@ -230,8 +230,8 @@ def controller_of(
 ) -> Sampled:
     """The sampled controller of `[feedback]` around the regulator `law`, with the sensors of `[sensors]`.
 
-    `bias`: constant errors of the sensors, one row for each robot; `system`: the model of the estimator, which is left out
-    without it.
+    `bias`: constant errors of the sensors, one row for each robot; `system`: the model of the estimator and of the
+    prediction over the delay, which are left out without it.
     """
     table, seen = scenario["feedback"], scenario["sensors"]
     limit = table["limit"] or np.inf
@@ -242,7 +242,11 @@ def controller_of(
         if bias is not None:  # one row for each robot
             sensors = eqx.tree_at(lambda sensors: sensors.bias, sensors, bias)
     estimator = None if system is None else estimator_of(scenario, sensors, law, system)
-    lead = jnp.asarray(table["delay"] + 0.5 * table["period"], law.ts.dtype)
+    model = system if table["predict"] else None
+    ahead = (
+        0.0 if model is not None else table["delay"]
+    )  # a model is asked for the time of the command
+    lead = jnp.asarray(ahead + 0.5 * table["period"], law.ts.dtype)
     return Sampled(
         eqx.tree_at(lambda law: law.lead, law, lead),
         table["period"],
@@ -253,6 +257,7 @@ def controller_of(
         start=_control_value(law.control, law.ts[0] + 0.5 * table["delay"]),
         sensors=sensors,
         estimator=estimator,
+        model=model,
     )
 
 

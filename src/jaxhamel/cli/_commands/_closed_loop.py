@@ -171,9 +171,9 @@ def _closed_and_open_loop(
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
     unit = "m, rad" if charted else "m"
     labels = ("x", "y") if point is None else point.labels
-    controller = controller_of(scenario, law)
+    controller = controller_of(scenario, law, system=plan.system)
     growth, prompt = loop_growth(controller), None
-    if controller.delay:
+    if controller.delay and controller.model is None:
         prompt = loop_growth(dataclasses.replace(controller, delay=0))
     return ClosedLoop(
         closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth, prompt, policy, regulated

@@ -98,7 +98,10 @@ def _advice(prompt: LoopGrowth | None) -> str:
         return f"Shorten `feedback.period`, or {weights}"
     growth = float(prompt.growth[-1])
     if growth < UNSTABLE:
-        return f"Without the delay they grow {growth:.2g} times: shorten `feedback.delay`, or {weights}"
+        return (
+            f"Without the delay they grow {growth:.2g} times: set `feedback.predict = true`, shorten `feedback.delay`, or "
+            f"{weights}"
+        )
     return f"Without the delay they grow {growth:.2g} times, too: shorten `feedback.period`, or {weights}"
 
 

@@ -86,6 +86,11 @@ FEEDBACK = Variants(
                     0.0,
                     "s",
                 ),
+                "predict": Key(
+                    boolean(),
+                    "whether the law is given the state at the end of the delay, predicted by the planned system",
+                    False,
+                ),
                 "state_weights": Key(
                     numbers(),
                     "weights of the squared errors of the state: configuration, then velocities; if the control moves "

@@ -29,8 +29,14 @@ def flow(
 
 
 def flow_under(
-    commands: Sequence[Float[Array, " p"]], system: System, state: MotionState, t: Scalar, period: Scalar, steps: int, route: str | None
-) -> MotionState:  # fmt: skip
+    commands: Sequence[Float[Array, " p"]],
+    system: System,
+    state: MotionState,
+    t: Scalar,
+    period: Scalar,
+    steps: int,
+    route: str | None,
+) -> MotionState:
     """The state after as many periods as there are commands, each of which acts during one of them."""
     if not commands:
         return state

@@ -148,7 +148,9 @@ def _reason(system, q, u, controller: Sampled, t, steps, route) -> str:
     if delay:
         prompt = _sampled(system, q, u, dataclasses.replace(controller, delay=0), t, steps, route)
         if prompt.stable:
-            advice = "make the gains smaller, or give a `model` that predicts the state over the delay"
+            advice = (
+                "make the gains smaller, or give a `model` that predicts the state over the delay"
+            )
             if controller.model is not None:
                 advice = "or make the gains smaller"
             return (
