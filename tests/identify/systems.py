@@ -6,7 +6,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import identify
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class Particle(jaxhamel.System):

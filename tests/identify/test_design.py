@@ -11,7 +11,7 @@ from jaxhamel import identify
 from jaxhamel.control import Limited
 from jaxhamel.identify._design import _criterion, _gain, _steps_in_longest
 from jaxhamel.identify._linearised._rollout import predicted, states
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 from tests.identify.systems import PLACE
 
 TS = np.linspace(0.0, 2.0, 9)

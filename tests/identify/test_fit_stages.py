@@ -9,7 +9,7 @@ import pytest
 
 from jaxhamel import identify
 from jaxhamel.identify import _fit_stages
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 from tests.identify.systems import PLACE, Particle
 
 TS = np.linspace(0.0, 3.0, 31)

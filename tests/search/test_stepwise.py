@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._search import _stepwise
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress
 from jaxhamel._search._stepwise import Stepwise, StepwiseState
 
 

@@ -18,8 +18,7 @@ import optimistix as optx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxhamel._compiled import compiled
-from jaxhamel._search._loop import AbstractSearch, Verdict
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import AbstractSearch, Progress, Verdict
 from jaxhamel._words import counted
 
 BURST_SECONDS = 0.2  # [s], about the longest delay of a progress report or of Ctrl-C

@@ -64,7 +64,7 @@ from jaxhamel.control._indirect._indirect import Indirect as Indirect
 
 # isort: split
 # Problems, methods, results
-from jaxhamel._search._progress import Progress as Progress
+from jaxhamel._search._loop import Progress as Progress
 from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting as MultipleShooting
 from jaxhamel.control._methods._single_shooting import SingleShooting as SingleShooting

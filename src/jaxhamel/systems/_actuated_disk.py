@@ -15,11 +15,11 @@ from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_y, wheel
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._checks import check_rails
 from jaxhamel.systems._descriptions import ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class ActuatedDisk(System):

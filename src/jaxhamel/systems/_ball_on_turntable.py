@@ -11,9 +11,9 @@ from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 from jaxhamel.systems._rolling import horizontal, quarter, rolling_frame, rolling_inverse_frame
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Scalar, Vector3, Velocity
 from jaxhamel.geometry import cross, hat, quaternion_matrix
 from jaxhamel.geometry import quaternion_multiply as multiply
-from jaxhamel.systems._parameters import inertia_matrix
+from jaxhamel.mechanics._description._parameters import inertia_matrix
 
 _NEWTON_STEPS = 10  # for the pitch; five reach rounding for a lean and a steer of 1 rad
 

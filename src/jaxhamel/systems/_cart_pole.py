@@ -13,7 +13,7 @@ from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, about_y, box_edges, segment
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class CartPole(System):

@@ -13,10 +13,10 @@ from jaxhamel.mechanics import Points, Spins, System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, segment
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.mechanics._system import has_valid
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class ChaplyginSleigh(System):

@@ -11,10 +11,10 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._rolling import horizontal, rolling_frame, rolling_inverse_frame
 
 

@@ -12,9 +12,9 @@ from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 from jaxhamel.systems._snakeboard import board_bodies, board_places, board_shapes
 
 

@@ -17,7 +17,7 @@ from jaxhamel.geometry._entire import entire
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, ring, segment
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._zero_momentum import AbstractZeroMomentum
 
 RIBS = 4  # circles in the drawing of each half

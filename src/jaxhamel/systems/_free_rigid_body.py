@@ -11,9 +11,9 @@ from jaxhamel.geometry import SO3, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import TURNING
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class FreeRigidBody(System):

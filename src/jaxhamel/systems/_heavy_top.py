@@ -21,9 +21,9 @@ from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape, box_edges, top_edges
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import TURNING
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class HeavyTop(System):

@@ -12,9 +12,9 @@ from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, segment
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class KnifeEdge(System):

@@ -19,7 +19,7 @@ from jaxhamel._checks import (
     check_shape,
     check_unit_vectors,
 )
-from jaxhamel.systems._parameters import as_parameter
+from jaxhamel.mechanics._description._parameters import as_parameter
 
 
 class _PlaneRails(eqx.Module):

@@ -23,10 +23,10 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_ma
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape, ring
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Rattleback(System):

@@ -23,9 +23,9 @@ from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.mechanics._description._parameters import INERTIA, choice, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, choice, inertia_matrix, parameter
 
 PoseArray = Float[Array, " 7"]
 Twist = Float[Array, " 6"]

@@ -23,11 +23,11 @@ from jaxhamel.mechanics import (
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._checks import check_inertia, check_rails
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._rolling import (
     Contact,
     contact_of,

@@ -12,10 +12,10 @@ from jaxhamel.geometry import SO3, quaternion_matrix, quaternion_multiply, quate
 from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, segment
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia, check_inertias, check_pendula
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit_axes
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingPendulumBall(AbstractDrivenBall):

@@ -12,10 +12,10 @@ from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_multiply
 from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, wheel
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia, check_rotors
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit_axes
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingRotorBall(AbstractDrivenBall):

@@ -22,9 +22,9 @@ from jaxhamel.geometry import (
 from jaxhamel.mechanics import Points
 from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import IN_SPACE
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._wheeled_satellite import AbstractSatellite
 
 

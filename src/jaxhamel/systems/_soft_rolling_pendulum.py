@@ -14,9 +14,9 @@ from jaxhamel.geometry import Euclidean
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_x, segment, wheel
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class SoftRollingPendulum(System):

@@ -15,9 +15,9 @@ from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_z, box_edges, segment
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class SpaceRobot(System):

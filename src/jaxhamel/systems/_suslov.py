@@ -22,8 +22,8 @@ from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Output, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of, segment
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_frame_axis, check_inertia
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Suslov(System):

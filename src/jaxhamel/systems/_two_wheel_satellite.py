@@ -13,8 +13,8 @@ from jaxhamel.mechanics import symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_inertia
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._zero_momentum import AbstractZeroMomentum
 
 

@@ -12,9 +12,9 @@ from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import System, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._checks import check_added_mass, check_inertia
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 # the example's added mass, smallest in the forward direction
 _ADDED_MASS = tuple(

@@ -18,8 +18,8 @@ from jaxhamel.geometry import (
 from jaxhamel.mechanics import Spins, System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
 
 
 class AbstractSatellite(System):

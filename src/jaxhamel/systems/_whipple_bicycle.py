@@ -20,6 +20,7 @@ from jaxhamel.mechanics import Points, Spins, System, constraint_force, energy
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_y, segment, wheel
+from jaxhamel.mechanics._description._parameters import INERTIA, parameter
 from jaxhamel.systems._bicycle_geometry import (
     centres,
     configuration_on_ground,
@@ -38,7 +39,6 @@ from jaxhamel.systems._bicycle_geometry import (
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import INERTIA, parameter
 
 
 class WhippleBicycle(System):

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from jaxhamel._files import written
 from jaxhamel._saved_arrays import saved_arrays
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress
 from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._loop import controller_of, robots_of
 from jaxhamel.cli._closed_loop._policy import (

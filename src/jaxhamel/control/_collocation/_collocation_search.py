@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._search._deadline import compiled_before
-from jaxhamel._search._loop import Verdict
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress, Verdict
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import certify

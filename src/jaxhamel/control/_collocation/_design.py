@@ -15,7 +15,7 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_bounds, check_designed, check_name
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class DesignParameter(AbstractConstraint):

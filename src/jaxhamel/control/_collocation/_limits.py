@@ -19,7 +19,7 @@ from jaxhamel.control._checks._collocation import (
 from jaxhamel.control._checks._problem_parts import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class PathLimit(AbstractConstraint):

@@ -12,7 +12,7 @@ from jaxhamel.control._checks._problem import check_weight
 from jaxhamel.control._checks._problem_parts import check_scalar
 from jaxhamel.control._problem._costs import AbstractCost
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class AbstractScalarCost(AbstractCost):

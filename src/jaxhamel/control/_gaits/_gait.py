@@ -27,7 +27,7 @@ from jaxhamel.control._checks._gaits import check_gait_problem
 from jaxhamel.control._gaits._gait_motion import gait_displacement
 from jaxhamel.control._problem._curves import FourierSeries, free_parameters
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.systems._parameters import as_parameter
+from jaxhamel.mechanics._description._parameters import as_parameter
 
 
 def elliptic_gait(

@@ -10,8 +10,7 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
-from jaxhamel._search._loop import AbstractSearch, Verdict
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import AbstractSearch, Progress, Verdict
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import with_agreement
 from jaxhamel.control._certificate._violation import binding_limits

@@ -15,11 +15,10 @@ from jaxhamel.control._checks._regulator import check_cost, check_gains, check_p
 from jaxhamel.control._loop._riccati import linearised, refined, riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
-from jaxhamel.mechanics._description._parameters import with_array_leaves
+from jaxhamel.mechanics._description._parameters import parameter, with_array_leaves
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
-from jaxhamel.systems._parameters import parameter
 
 MOST_PLAN_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
 ENDS = slice(None, -1), slice(1, None)  # select the starts and the ends of all intervals

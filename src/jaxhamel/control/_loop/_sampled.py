@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Control, Scalar, Time
 from jaxhamel.control._checks._closed_loop import check_held, check_sampled, check_sensors
 from jaxhamel.control._loop._state_sensors import rounded
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 class Sampled(eqx.Module):

@@ -8,8 +8,8 @@ from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._closed_loop import check_errors
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.mechanics._tangent import retract
-from jaxhamel.systems._parameters import parameter
 
 
 class StateSensors(eqx.Module):

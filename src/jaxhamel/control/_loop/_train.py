@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._files import written
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress
 from jaxhamel.control._checks._controllers import (
     check_checkpoint,
     check_losses_file,

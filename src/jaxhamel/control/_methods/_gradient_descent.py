@@ -10,8 +10,7 @@ import optax
 from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel._search._loop import Verdict
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress, Verdict
 from jaxhamel._search._stepwise import strong, updated
 from jaxhamel.control._checks._curve_methods import check_descent
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts

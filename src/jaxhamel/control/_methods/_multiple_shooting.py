@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import MANY_RUNS, compiled_with
-from jaxhamel._search._loop import Verdict
-from jaxhamel._search._progress import Progress
+from jaxhamel._search._loop import Progress, Verdict
 from jaxhamel.control._checks._curve_methods import check_shooting
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,

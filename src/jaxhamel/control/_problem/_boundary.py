@@ -21,7 +21,7 @@ from jaxhamel.control._checks._problem_parts import (
 )
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 Chosen = bool | tuple[int, ...]
 EndState = tuple[Configuration, QuasiVelocity]

@@ -26,7 +26,7 @@ from jaxhamel.control._checks._problem import (
 )
 from jaxhamel.control._checks._problem_parts import check_rows
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import as_parameter, parameter
+from jaxhamel.mechanics._description._parameters import as_parameter, parameter
 
 
 def last_factor(q: Configuration) -> Array:

@@ -27,7 +27,7 @@ from jaxhamel.control._checks._problem import (
     check_spline,
     check_spline_size,
 )
-from jaxhamel.systems._parameters import as_parameter
+from jaxhamel.mechanics._description._parameters import as_parameter
 
 
 def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.control._checks._problem import check_ramp
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.mechanics._description._parameters import parameter
 
 
 def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:

@@ -1,4 +1,4 @@
-"""Parameters of a system as fields of its class, with their units and meaning."""
+"""Parameters of a system as fields of its class, with their units and meaning, and the inertia as a matrix."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 FieldShape = tuple[int | str, ...]
 INERTIA: tuple[FieldShape, ...] = ((3,), (3, 3))  # principal moments or the matrix
@@ -103,3 +104,12 @@ def choice(about: str, choices: Sequence[str], **options: Any) -> Any:
     """Declares a static field whose value is one of several words, such as the representation of a rigid body."""
     notes = FieldNotes(about, choices=tuple(choices))
     return eqx.field(static=True, metadata={NOTES: notes}, **options)
+
+
+def inertia_matrix(inertia: Array) -> Float[Array, "3 3"]:
+    """The inertia as a matrix, from three principal moments or from the matrix itself.
+
+    Only its symmetric part enters, as in ½ Ω·I Ω, so that the derivative with respect to a given
+    matrix is symmetric by every route to the equations of motion.
+    """
+    return jnp.diag(inertia) if inertia.ndim == 1 else 0.5 * (inertia + inertia.T)

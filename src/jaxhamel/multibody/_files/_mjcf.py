@@ -14,8 +14,9 @@ from jaxhamel.multibody._files._descriptions import (
     BodyDescription,
     Inertial,
     JointDescription,
+    checked_inertial,
+    symmetric,
 )
-from jaxhamel.multibody._files._inertial import checked_inertial, symmetric
 from jaxhamel.multibody._files._mjcf_attributes import check_attributes, check_flags
 from jaxhamel.multibody._files._mjcf_controls import controls_of, limits_of
 from jaxhamel.multibody._files._mjcf_settings import MAIN, Settings

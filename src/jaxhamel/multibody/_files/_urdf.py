@@ -16,8 +16,9 @@ from jaxhamel.multibody._files._descriptions import (
     ControlDescription,
     Inertial,
     JointDescription,
+    checked_inertial,
+    symmetric,
 )
-from jaxhamel.multibody._files._inertial import checked_inertial, symmetric
 from jaxhamel.multibody._files._rotations import UNTURNED, from_euler, matrix, to_direction
 from jaxhamel.multibody._files._xml import XmlElement, ignored, nearest, root_of
 from jaxhamel.multibody._tree import MultibodyTree

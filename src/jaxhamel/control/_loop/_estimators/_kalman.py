@@ -13,8 +13,8 @@ from jaxhamel.control._checks._estimates import check_estimate, check_prediction
 from jaxhamel.control._loop._estimators._model import as_matrix, misfit, noise_covariance
 from jaxhamel.control._loop._prediction import flow
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._parameters import parameter
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
-from jaxhamel.systems._parameters import parameter
 
 
 class Belief(eqx.Module):
