@@ -17,12 +17,13 @@ from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 
 CommandResult = TypeVar("CommandResult")
-SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
+SUCCESS, FAILURE, BAD_SCENARIO = 0, 1, 2
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
 at what time and what to try; results up to then are written); 2 bad scenario
-or option (the message names the key); 130 interrupted by Ctrl-C (a search
-has two seconds to write its best result; a second Ctrl-C ends it at once).
+or option (the message names the key); 130 interrupted by Ctrl-C, 143 by kill,
+129 by a closed terminal (a search has two seconds to write its best result;
+a second Ctrl-C or kill ends it at once).
 """
 REPORT = "Set JAXHAMEL_TRACEBACK=1 to see the traceback, and please report it."
 
@@ -48,7 +49,7 @@ def finish(
     scenario = brief(scenario, 200, quoted=False)
     if outcome.status == "interrupted":
         message = f"{scenario}: {outcome.message}. What was reached is in {out}."
-        _leave(terminal, INTERRUPTED, message)
+        _leave(terminal, guard.status, message)
     if outcome.status == "failed":
         _leave(terminal, FAILURE, f"{outcome.message} What was reached is in {out}.")
     terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")
@@ -81,7 +82,7 @@ def reported(
     except OSError as error:
         _leave(terminal, FAILURE, f"{name}: {_message_of(error, out, resumable)}")
     except KeyboardInterrupt:
-        _leave(terminal, INTERRUPTED, interrupted())
+        _leave(terminal, guard.status, interrupted())
     except MemoryError:
         words = _what_was_written(out, resumable)
         _leave(terminal, FAILURE, f"{name}: there is not enough memory. {words}")

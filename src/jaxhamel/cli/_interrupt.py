@@ -1,9 +1,10 @@
-"""Ends the process on Ctrl-C or at a time limit, even while a compiler occupies the main thread for seconds.
+"""Ends the process on Ctrl-C, on `kill` or at a time limit, even while a compiler occupies the main thread for seconds.
 
 Python runs a signal handler in the main thread, between two bytecode instructions: not before XLA returns to Python. So
 the signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so.
 Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result
-continues, in order to write it: for two seconds, if its latest point is on disk already. A second Ctrl-C ends that, too.
+continues, in order to write it: for two seconds, if its latest point is on disk already. A second signal ends that, too.
+`kill` (SIGTERM, which also schedulers of clusters send at a job's time limit) and a closed terminal (SIGHUP) act as Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-INTERRUPTED, TOO_LATE = 130, 1
-# Seconds that the main thread has to handle Ctrl-C, before the watching thread ends the process:
+TOO_LATE = 1
+# The signals that stop a command. Windows has no SIGHUP.
+STOPS = tuple(getattr(signal, x) for x in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, x))
+SIGNALLED = 128  # added to the number of the signal that stopped a command, the sum is the exit status, as in shells
+# Seconds that the main thread has to handle a signal, before the watching thread ends the process:
 PATIENCE = 0.3  # if there is no result to write
 GRACE = 1.2  # if there is a result of a search to write; with WRITING and the end of the process about two seconds
 WRITING = 0.6  # further seconds to write the result, if the main thread has received the signal
@@ -33,25 +37,32 @@ SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
 class Guard:
-    """Decides how the process ends on Ctrl-C or at its time limit, and keeps the message that is printed then."""
+    """Decides how the process ends on a signal or at its time limit, and keeps the message that is printed then.
+
+    `status`: the exit status of a command that is interrupted: 128 and the number of the first signal, that of Ctrl-C before
+    any signal.
+    """
 
     def __init__(self) -> None:
+        self.status = SIGNALLED + signal.SIGINT
         self.keeps = self._alone = False
         self.words: Callable[[], str] = lambda: "interrupted; nothing was written."
         self._count, self._writing = 0, -1
         self._stands = ""
-        self._before: Any = signal.SIG_DFL
+        self._before: dict[int, Any] = {}
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """Notes that the process runs this command alone and may be ended, and installs the handler of Ctrl-C.
+        """Notes that the process runs this command alone and may be ended, and installs the handler of the signals `STOPS`.
 
-        No handler is installed if the process ignores SIGINT, as a shell's background process does.
+        A signal that the process ignores stays ignored: SIGINT in a shell's background process, SIGHUP under nohup.
         """
         self._alone = True
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        for number in STOPS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        if not self._before:
             return
-        self._before = signal.signal(signal.SIGINT, self._handle)
         import threading
 
         reading, writing = os.pipe()
@@ -61,17 +72,18 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Cancels the time limit and restores the earlier handler of Ctrl-C. While Python exits, Ctrl-C ends it without a
-        traceback.
+        """Cancels the time limit and restores the earlier handlers. While Python exits, Ctrl-C ends it without a traceback.
         """
         if self._timer is not None:
             self._timer.cancel()
-        if self._alone and self._handles():
+        handled = [n for n in self._before if signal.getsignal(n) == self._handle]
+        if handled:
             import atexit
 
             signal.set_wakeup_fd(-1)
-            atexit.register(signal.signal, signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, self._before)
+            for number in handled:
+                atexit.register(signal.signal, number, signal.SIG_DFL)
+                signal.signal(number, self._before[number])
             os.close(self._writing)
         self.__init__()
 
@@ -100,13 +112,13 @@ class Guard:
     def on_disk(self, words: str) -> None:
         """Notes that a point of the search is on disk, from which a later run can continue.
 
-        The time limit ends the process again, with the message `words`. After Ctrl-C the main thread has two seconds to
+        The time limit ends the process again, with the message `words`. After a signal the main thread has two seconds to
         write its result, and less if it cannot handle the signal because it is compiling.
         """
         self._stands = words
 
     def kept(self, words: str) -> None:
-        """Notes that the result is on disk: Ctrl-C and the time limit now end the process at once; the message at the time
+        """Notes that the result is on disk: a signal and the time limit now end the process at once; the message at the time
         limit is `words`.
         """
         self.keeps, self._stands = False, words
@@ -115,25 +127,26 @@ class Guard:
         """Whether the process runs this command alone, so that ending the process is allowed."""
         return self._alone
 
-    def _handles(self) -> bool:
-        return signal.getsignal(signal.SIGINT) == self._handle
-
     def _handle(self, number: int, frame: object) -> None:
         self._count += 1
-        if self.keeps and self._count == 1:
-            raise KeyboardInterrupt
-        self.end(INTERRUPTED, self.words())
+        if self._count == 1:
+            self.status = SIGNALLED + number
+            if self.keeps:
+                raise KeyboardInterrupt
+        self.end(self.status, self.words())
 
     def _watch(self, reading: int) -> None:
         from threading import Event
 
         count = 0
         while data := os.read(reading, 1):
-            if data[0] == signal.SIGINT:
+            if data[0] in STOPS:
                 count += 1
+                if count == 1:
+                    self.status = SIGNALLED + data[0]
                 if count > 1 or not self.keeps:
                     Event().wait(PATIENCE)
-                    self.end(INTERRUPTED, self.words())
+                    self.end(self.status, self.words())
                 else:
                     self._let_write()
 
@@ -147,7 +160,7 @@ class Guard:
         if self._count:  # the main thread has received the signal: no compiler occupies it
             Event().wait(WRITING)
         if self._stands:  # it is empty after `finish`
-            self.end(INTERRUPTED, self.words())
+            self.end(self.status, self.words())
 
     def _late(self, words: str) -> None:
         if self._stands or not self.keeps:
