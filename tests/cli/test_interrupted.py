@@ -1,4 +1,4 @@
-"""Ctrl-C during a search: the result so far is written, and the exit status is 130, as shells expect."""
+"""Ctrl-C or `kill` during a search: the result so far is written, and the exit status is 130 or 143, as shells expect."""
 
 import ast
 import json
@@ -213,6 +213,27 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     assert ended[3:] == [(1, "go on with --resume")]
 
 
+def test_kill_lets_a_search_write_its_result():
+    """SIGTERM acts as Ctrl-C, with its own exit status; a signal that the process ignores stays ignored."""
+    searching = Guard()
+    searching.keep()
+    with pytest.raises(KeyboardInterrupt):
+        searching._handle(signal.SIGTERM, None)
+    assert searching.status == 143
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        for handler in (signal.SIG_IGN, before):
+            signal.signal(signal.SIGTERM, handler)
+            started = Guard()
+            started.begin()
+            ignores = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+            assert ignores == (handler is signal.SIG_IGN)
+            started.finish()
+            assert signal.getsignal(signal.SIGTERM) == handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 SEARCHES = {
     "control": ("control", "figure-eight"),
     "plan": ("control", "disk-to-point"),
@@ -274,19 +295,23 @@ def test_the_time_limit_holds_in_a_shells_background():
     assert (found.returncode, found.stderr) == (1, "jaxhamel: too late\n")
 
 
+HASH = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(
-    ("busy", "line"),
+    ("busy", "sent", "line"),
     [
-        (
-            "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
-            "jaxhamel: interrupted; nothing was written.\n",
-        ),
-        ("print('x' * 10**7, file=sys.stderr)", ""),
+        (HASH, "SIGINT", "jaxhamel: interrupted; nothing was written.\n"),
+        (HASH, "SIGTERM", "jaxhamel: interrupted; nothing was written.\n"),
+        (HASH, "SIGHUP", "jaxhamel: interrupted; nothing was written.\n"),
+        ("print('x' * 10**7, file=sys.stderr)", "SIGINT", ""),
     ],
 )
-def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python(busy, line):
+def test_a_signal_ends_a_process_whose_main_thread_is_not_python(busy, sent, line):
     """The main thread is in a long hash, as in a compiler, where Python's own handler would wait; or in a write to a
-    pipe that nobody reads."""
+    pipe that nobody reads. The exit status names the signal."""
+    number = getattr(signal, sent)
     code = (
         "import hashlib, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from jaxhamel.cli._interrupt import guard; guard.begin(); "
@@ -297,13 +322,13 @@ def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python(busy, line):
         assert begun.stderr is not None
         assert begun.stderr.readline() == "begun\n"
         time.sleep(0.2)
-        begun.send_signal(signal.SIGINT)
+        begun.send_signal(number)
         try:
             begun.wait(timeout=15)
             said = begun.stderr.read()
         finally:
             begun.kill()
-    assert (begun.returncode, said.lstrip("x")) == (130, line)
+    assert (begun.returncode, said.lstrip("x")) == (128 + number, line)
 
 
 def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():

@@ -4,7 +4,7 @@ Python runs a signal handler in the main thread, between two bytecode instructio
 the signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so.
 Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result
 continues, in order to write it: for two seconds, if its latest point is on disk already. A second signal ends that, too.
-`kill` (SIGTERM, which also schedulers of clusters send at a job's time limit) and a closed terminal (SIGHUP) act as Ctrl-C.
+`kill` (SIGTERM, which schedulers of clusters send before the end of a job) and a closed terminal (SIGHUP) act as Ctrl-C.
 """
 
 from __future__ import annotations
