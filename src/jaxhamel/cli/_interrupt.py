@@ -72,7 +72,7 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Cancels the time limit and restores the earlier handlers. While Python exits, Ctrl-C ends it without a traceback."""
+        """Cancels the time limit and restores the earlier handlers. Ctrl-C while Python exits gives no traceback."""
         if self._timer is not None:
             self._timer.cancel()
         handled = [n for n in self._before if signal.getsignal(n) == self._handle]
