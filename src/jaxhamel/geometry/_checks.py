@@ -214,7 +214,7 @@ def check_generators(name: str, value) -> None:
         a, b = divmod(int(np.argmax(worst)), shape[0])
         raise ValueError(
             f"`{name}` do not generate a group of their dimension: the commutator of {name}[{a}] and {name}[{b}] is no "
-            "linear combination of them. Add it to the list, and what it makes with the others."
+            "linear combination of them. Add this commutator to the list, and its own commutators with the others."
         )
 
 

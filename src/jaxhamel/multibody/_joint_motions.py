@@ -1,4 +1,4 @@
-"""What the joints do: orientations and positions of the links on their parents, as functions of the coordinates."""
+"""The motions of joints: orientations and positions of the links on their parents, as functions of the coordinates."""
 
 from typing import Any, NamedTuple
 
@@ -15,8 +15,9 @@ SPACE = SE3()
 
 
 class JointConstants(NamedTuple):
-    """What the motions of joints need of the parameters alone, in axes of links whose third axis is that of their hinge or
-    slide.
+    """The numbers in the motions of joints that depend on the parameters alone.
+
+    The third axis of a link's axes is that of its hinge or slide.
 
     - `axes`: Q, the orientations of these axes in those of the file; unit matrices for ball and free joints.
     - `turns`, `positions`: R_0 and p_0, orientations and positions of the joints on their parents.

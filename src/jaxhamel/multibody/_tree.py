@@ -40,7 +40,7 @@ Forces = Float[Array, " n"]
 
 
 class Constants(NamedTuple):
-    """What the equations of a tree need of its parameters alone.
+    """The numbers in the equations of a tree that depend on its parameters alone.
 
     - `joints`: of its joints. `inertias`: of its links. `moved`: the part of these that the joints move relative to the
       parents (`_grouping.py`), if it is known.
@@ -80,7 +80,7 @@ class MultibodyTree(System):
     - `gravity` `(3,)` [m/s²]. `initial`: the configuration in which scenarios begin.
     - `limits` `(s, 2)`: lower and upper bounds of `joint_coordinates`; `rate_limits` `(s,)`; `control_limits` `(c, 2)`. They
       are for `control.PathLimit`; no motion stops there.
-    - `structure`: the joints, bodies and controls by name. `notes`: what the file has that this system does not.
+    - `structure`: the joints, bodies and controls by name. `notes`: elements of the file that this system ignores.
 
     Controls: one number for each of `control_names`, or None for none.
 
@@ -264,7 +264,7 @@ class MultibodyTree(System):
         return jnp.where(s.is_scalar_joint, x + self.offsets, self.rest)
 
     def _constants(self) -> Constants:
-        """What the equations need of the parameters alone."""
+        """The numbers in the equations that depend on the parameters alone."""
         given = self.joint_orientations, self.axes, self.joint_positions
         joints = JointConstants.of(self.structure, *given)
         inertias = self._link_inertias()

@@ -48,7 +48,7 @@ class NonSpinningBall(System):
     **Raises:** ValueError for parameters that are not physical.
 
     Source: Müller 2023, eq. (4.12)–(4.15). With ṗ + ρ × ω = 0 the connection coefficients are
-    A^1_5 = 1/R, A^2_4 = −1/R, of the opposite sign to what is printed below (4.13); the curvature is
+    A^1_5 = 1/R, A^2_4 = −1/R, of the opposite sign to the formula printed below (4.13); the curvature is
     quadratic in them and stays. In (4.15) the metric is m δ + Θ A A, as the Lagrangian (4.14) has it,
     where a minus is printed.
     """

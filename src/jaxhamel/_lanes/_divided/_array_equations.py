@@ -27,7 +27,7 @@ LEAST_SHARED = 120
 # For few lanes, products with constant arrays of at most this size are written out
 # (docs/performance.md#networks-in-lanes).
 MOST_KNOWN = 500
-# Operations on the results of such operations stay so, too, while these have at least this many entries.
+# Operations on the results of array operations stay array operations while their operands have at least this many entries.
 LEAST_ENTRIES = 8
 
 _KINDS = {Kind.ELEMENTWISE, Kind.MOVE, Kind.INDEXING, Kind.SUM, Kind.CALL}
@@ -75,8 +75,8 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 
 
     Constant arrays of up to `most_known` numbers do not count as large.
 
-    These are operations of a large shared array with arrays of each lane; what is done with their results, until few
-    entries remain; and what is done to compute arrays that only such operations read.
+    These are the operations on a large shared array and an array of each lane; the operations on their results, until few
+    entries remain; and the operations whose results only array operations read.
     """
     equations, count = closed.jaxpr.eqns, _Counts(closed, batched, most_known)
     found: set[int] = set()
@@ -91,10 +91,10 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 
 
 
 class _Counts:
-    """For each value of a program whether it varies from lane to lane, and how many of its entries are numbers of their own.
+    """For each value of a program whether it varies from lane to lane, and the number of its independent entries.
 
-    An array that is made from fewer numbers, as a diagonal matrix is, has only as many of its own. A constant array of up to
-    `most_known` numbers has none, and nothing that is computed from such arrays alone.
+    A diagonal matrix made from n numbers has n independent entries. A constant array of up to `most_known` numbers has none,
+    and neither has an array computed from such constants alone.
     """
 
     def __init__(self, closed: ClosedJaxpr, batched: list[bool], most_known: int = 0):

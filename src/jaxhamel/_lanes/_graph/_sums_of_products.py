@@ -47,7 +47,7 @@ class SumsOfProducts(NamedTuple):
 def sums_of_products(graph: Graph, nodes: list[int]) -> SumsOfProducts:
     """Divides the terms of these nodes, which vary from lane to lane, into products of rows and columns.
 
-    Terms that have no column, or whose row no other term uses, are added up in each lane: their sum is one more row.
+    Terms that have no column, or whose row no other term uses, are added up in each lane, and their sum is one more row.
     """
     terms = [list(_terms(graph, i)) for i in nodes]
     uses = Counter(f for each in terms for term in each for f in term[1:] if f is not None)
@@ -90,7 +90,7 @@ def _name(graph: Graph, node: int) -> str | None:
 
 
 def _columns(terms: list[list[SignedProduct]], least: float) -> list[int]:
-    """The factors of at least so many products as `least`, the most frequent ones first."""
+    """The factors that occur in at least `least` products, the most frequent ones first."""
     products = [(u, v) for each in terms for _, u, v in each if v is not None]
     uses = Counter(f for product in products for f in product)
     return [f for f, n in uses.most_common(MOST_COLUMNS - 1) if n >= least]

@@ -184,7 +184,7 @@ def _in_blocks(window: Callable, operands: list, wanted: list[int], block: int) 
 
 
 def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:
-    """Adds slots without values until the loop has so many vectors that XLA divides it between two threads."""
+    """Adds empty slots until the loop has enough vectors for XLA to divide it between two threads."""
     columns = [s.dtype for s in slots] + [s.dtype for s in slots if s.own is not None]
     more = spare_vectors(columns, total(graph, inside), size)
     return slots + [_Slot(dtype, None, None, None) for dtype in more]

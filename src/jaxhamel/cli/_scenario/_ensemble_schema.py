@@ -148,7 +148,7 @@ ESTIMATED = {
 ESTIMATOR = Variants(
     by="kind",
     about="an estimate of the state from the sensors, with the planned system as model; without this table the controller "
-    "sees what they measure",
+    "receives the measured values",
     tables={
         "kalman": Table(ESTIMATED),
         "moving-horizon": Table(

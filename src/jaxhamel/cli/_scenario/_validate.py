@@ -248,9 +248,9 @@ def _with_defaults(node: SchemaNode, data: Any) -> Any:
 
 
 def _all_default(node: Table | Variants | OpenTable) -> bool:
-    """Whether an absent table is read as one with the defaults of its keys.
+    """Whether an absent table is read as a table of the defaults of its keys.
 
-    This is so if every key has a default and the table is not one that stays absent.
+    Each key needs a default. A table marked `stays_absent` switches on a part of the scenario, and is never filled in.
     """
     if isinstance(node, OpenTable):
         return False

@@ -37,10 +37,10 @@ class SecondOrder(NamedTuple):
     """The outcome of the second-order condition.
 
     - `kind`: a value of `Certificate.second_order`; `unique`: whether the multipliers are unique; `words`: a sentence.
-    - `along`: a direction of least curvature, where it leaves the kind open: its curvature is zero, or negative with
-      multipliers that are not unique, since with others it may be positive, or negative without the barrier of the limits
-      only.
-    - `falls`: whether this curvature is negative, also with the barrier.
+    - `along`: the direction of least curvature if this curvature does not decide on the kind, else None. It does not if it
+      is zero; if it is negative and the multipliers are not unique, because other multipliers may make it positive; or if it
+      is negative only without the barrier of the limits.
+    - `falls`: whether the curvature along this direction is negative, with the barrier too.
     - `examined`: whether the eigenvalues were computed; `none`: a sentence if there are no multipliers, otherwise empty.
     """
 

@@ -12,7 +12,7 @@ from jaxhamel.mechanics._examination._boundary import check_shapes
 
 
 def check_estimate(name: str, value: Any, field: str) -> None:
-    """Checks that an estimate is one of the estimator's own: an object that has this field."""
+    """Checks that an estimate was made by an estimator of the right kind: it has the field of this name."""
     if isinstance(value, type) or not hasattr(value, field):
         raise TypeError(
             f"`{name}` is {type_of(value)}; it must be the result of `start`, `update` or `predict` of the estimator."

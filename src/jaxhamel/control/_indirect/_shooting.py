@@ -135,7 +135,7 @@ def _with_derivative(function, v: Float[Array, " v"]) -> tuple[Array, Array, Any
 
 
 def _arc(problem, end, start, target, c, share, length, v):
-    """(the gap at the end of an interval, (the interval's cost, its controls)) after a change v = (δx, δλ, δT)."""
+    """Computes (gap at the end of an interval, (its cost, its controls)) after a change v = (δx, δλ, δT) of its start."""
     space, d = problem.system.space, start[2].shape[0]
     n = space.dim
     span = end + v[-1] - problem.ts[0]

@@ -233,7 +233,7 @@ def at_point(transcription: Transcription, at: tuple[Interval, Scalar, Scalar], 
 
 
 class Residuals(NamedTuple):
-    """What all equations of the transcription leave: 0 at a feasible point.
+    """The residuals of all equations of the transcription; all are 0 at a feasible point.
 
     Stage defects `(N, s, d)`, gaps between intervals `(N, d)`, conditions `(b,)`, path limits minus slack `(N, s, r)`.
     """

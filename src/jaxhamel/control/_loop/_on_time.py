@@ -18,7 +18,7 @@ class OnTime:
 
         command = step(memory, t, q, u)   if it is ready within `deadline` seconds, else   held(memory, t) .
 
-    The step runs in a thread. A late step goes on, and its plan is used as soon as it is ready. Until then `held`, the last
+    The step runs in a thread. A late step continues; its plan is used as soon as it is ready. Until then `held`, the last
     plan moved in time, gives the commands, and these samples are counted in `missed`. `prepare` compiles the programs
     before the first sample.
 

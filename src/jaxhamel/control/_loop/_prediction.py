@@ -37,7 +37,7 @@ def flow_under(
     steps: int,
     route: str | None,
 ) -> MotionState:
-    """The state after as many periods as there are commands, each of which acts during one of them."""
+    """The state after K periods under K `commands`, one for each period."""
     if not commands:
         return state
 

@@ -176,8 +176,8 @@ def _runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
 def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
     """The transcription whose limits hold with equality on the arcs, and do not act in the intervals beside them.
 
-    The mesh has nodes at the ends of the arcs. So few points determine where a limit is on its bound that the times of the
-    arcs can be judged by the solution.
+    The mesh has nodes at the ends of the arcs. A limit is imposed at the points of its arcs only, so that the solution may
+    violate it beside an arc of the wrong length: the solution shows whether the times of the arcs are right.
     """
     before = tuple(np.asarray(x) for x in (transcription.lower, transcription.upper))
     lower, upper = (np.array(x) for x in before)

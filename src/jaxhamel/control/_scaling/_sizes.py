@@ -42,7 +42,7 @@ def of_size(x: Array, size: Array | float) -> Array:
 
 
 class KnownSizes(NamedTuple):
-    """What is known of the sizes before they are related to one another; 0 where nothing is known.
+    """The sizes known before they are related to one another; 0 for an unknown size.
 
     - `x`: the largest differences of the guess from its first state; `p`: the first values of the parameters.
     - `limits`: the largest absolute values of finite bounds.
@@ -82,9 +82,10 @@ def _in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
 
 
 def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """The sizes of states and controls: those known, then those that change a known one by its size, then those changed.
+    """The sizes of states and controls.
 
-    What is left has the size 1.
+    From the known sizes follow first the sizes of the causes, the unknowns that change a state of known size by that size;
+    then the sizes of the states that unknowns of known size change. An unknown without any such relation has the size 1.
     """
     d, count = len(known), rates.shape[1]
     sizes = np.concatenate([known, np.zeros(count - d)])
@@ -97,7 +98,7 @@ def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
 
 
 def _filled(sizes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The sizes that are known, and those in `others` where they are not."""
+    """The known sizes, and those of `others` for the unknowns without a known size."""
     return np.where(sizes > 0, sizes, others)
 
 

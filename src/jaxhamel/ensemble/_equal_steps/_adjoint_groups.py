@@ -229,9 +229,9 @@ def state_at_start(steps: Steps, begins, z, shared, like) -> tuple:
 
 
 def _sums(steps: Steps, stages: _GroupCoefficients, y, here, of, w, later) -> tuple[tuple, list]:
-    """The function of a group that is transposed: Σ b k over its stages, and h a k of the last one.
+    """Computes Σ b k over the stages of a group, and h a k of its last stage; this function is transposed.
 
-    Instead of h a k, an empty list is returned for the last group of a step.
+    `later`: whether another group of the step follows; if none does, an empty list takes the place of h a k.
     """
     moving = steps.needed.rate
 

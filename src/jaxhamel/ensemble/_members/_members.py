@@ -144,7 +144,7 @@ class Members(eqx.Module):
             raise wrong_member(index, error) from None
 
     def prepared(self) -> "Members":
-        """The same members; a system that all share has computed what depends on its parameters alone, as in `simulate`.
+        """The same members, where a shared system stores the numbers that depend on its parameters alone, as in `simulate`.
 
         Lanes would compute these numbers once for all trajectories, but in each step, and compile them with the step.
         """
@@ -285,7 +285,7 @@ def _check_velocities(system: System, u0, axes) -> None:
         "u0",
         np.zeros(shape),
         (k,),
-        f"{type(system).__name__} has {k} independent quasi-velocities; that is what one trajectory has.",
+        f"{type(system).__name__} has {k} independent quasi-velocities; u0 of one trajectory has one entry for each.",
     )
 
 

@@ -80,7 +80,7 @@ def check_guess(run, space, k: int) -> None:
 
 def check_spread(quantity, values: np.ndarray) -> np.ndarray:
     """Checks that a quantity differs between the runs; returns its standard deviation."""
-    advice = "Give identify.StatePrior(quantity, mean, std) with what you know."
+    advice = "Give identify.StatePrior(quantity, mean, std) with the mean and the standard deviation that you expect."
     if quantity.error_size != quantity.size:
         raise ValueError(f"`quantity` {quantity.name!r} is a rotation, which has no mean. {advice}")
     if len(values) < 2:

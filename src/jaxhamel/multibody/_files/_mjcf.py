@@ -64,7 +64,7 @@ def read_mjcf(path: str | PathLike[str]) -> MultibodyTree:
     Coordinates are MuJoCo's, but a free body's pose is (quaternion, position), and its velocity the twist (Ω, V) in the
     body's axes, V = Rᵀ ṗ, where MuJoCo has (ṗ, Ω).
 
-    There is no contact, and limits of joints, controls and forces stop nothing; `notes` lists what the file has of these.
+    There is no contact, and limits of joints, controls and forces stop nothing; `notes` lists those that the file contains.
     Sensors, keyframes, cameras and options of the solver have no effect. Coulomb friction f of a joint at the rate r is
     −f r/√(r² + ε²), ε = `friction_rate`, where MuJoCo has a constraint.
 
@@ -96,7 +96,7 @@ def read_mjcf(path: str | PathLike[str]) -> MultibodyTree:
 
 
 class _Reader:
-    """Reads the bodies of a file, and counts what has no effect."""
+    """Reads the bodies of a file, and counts the elements without effect."""
 
     def __init__(self, file: XmlElement, settings: Settings):
         self.settings = settings
@@ -104,7 +104,7 @@ class _Reader:
         self._names = {kind: _given_names(file, tags) for kind, tags in NAMED.items()}
 
     def notes(self) -> Iterator[str]:
-        """What the bodies of the file have without effect."""
+        """The elements of the file's bodies that have no effect, in words."""
         if self.shapes:
             yield f"{counted(self.shapes, 'geom')} without contact: bodies do not collide"
         if self.limits:
@@ -267,7 +267,7 @@ def _gravity(file: XmlElement) -> np.ndarray:
 
 
 def _notes(file: XmlElement) -> Iterator[str]:
-    """What the sections of the file have without effect."""
+    """The elements of the file's sections that have no effect, in words."""
     for section in file:
         if section.tag not in HARMLESS and [*section]:
             yield f"{section.place} without effect"

@@ -307,7 +307,7 @@ def _base_note(root: str, floats: bool, floating: bool | None) -> str:
 def _notes(
     file: XmlElement, links: dict[str, XmlElement], joints: dict[str, XmlElement]
 ) -> Iterator[str]:
-    """What the file has and the system does not."""
+    """The elements of the file that the system ignores, in words."""
     yield from ignored(file, ("link", "joint"))
     for tag, meaning in (
         ("collision", "bodies do not collide"),

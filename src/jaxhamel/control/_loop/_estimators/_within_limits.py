@@ -3,7 +3,7 @@
     s_i = A_i δ_i + b_i ≥ 0 ,   z_i ≥ 0 ,   s_i z_i = μ → 0 ,   z_i the multipliers.
 
 With Δs and Δz eliminated, a Newton step is the least squares of the same chain with more observations: those of A_i δ_i,
-which are s_i − b_i + μ / z_i with the variance s_i / z_i. So it takes a pass of the smoother.
+whose values are s_i − b_i + μ / z_i and whose variances are s_i / z_i. So each Newton step is one pass of the smoother.
 
 Source: Wright 1997, ch. 5; Bell, Burke and Pillonetto 2009 for smoothers within limits.
 """
