@@ -115,7 +115,7 @@ class _Counts:
             self.own.update({v: min(_entries(v), most) for v in equation.outvars})
 
     def _keeps(self, equation: Any) -> bool:
-        """Whether each number of the result is zero, a number of an operand, or the product of one and a shared number."""
+        """Whether each number of the result is zero or a number of an operand, possibly times a shared number."""
         if (
             equation.primitive.name == "mul"
             and sum(v in self.varying for v in variables(equation.invars)) < 2
@@ -184,7 +184,7 @@ def _goes_on(equation: Any, made: set[Any], count: _Counts) -> bool:
 
 
 def _before(jaxpr: Any, found: set[int], count: _Counts) -> set[int]:
-    """The operations that make large arrays which nothing reads but the operations `found`, and others like these."""
+    """The operations whose results are large arrays that only operations of `found`, or of this set itself, read."""
     more: set[int] = set()
     elsewhere = variables(jaxpr.outvars)  # read by other operations
     for i in range(len(jaxpr.eqns) - 1, -1, -1):
@@ -205,7 +205,7 @@ def _before(jaxpr: Any, found: set[int], count: _Counts) -> set[int]:
 
 
 def _programs(equation: Any, flags: list[bool]) -> list[tuple[ClosedJaxpr, list[bool]]]:
-    """The programs inside an equation whose operands are `flags` to vary, each with the same of its own inputs."""
+    """The programs inside an equation, each with flags for its inputs that vary; `flags`: those of the operands."""
     name, params = equation.primitive.name, equation.params
     if name == "scan":
         first, last = params["num_consts"], params["num_consts"] + params["num_carry"]

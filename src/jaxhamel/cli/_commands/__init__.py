@@ -1,1 +1,1 @@
-"""The work of each command: that of `jaxhamel simulate` is in `_simulate.py`, and so for the others."""
+"""The work of the commands, in one file for each: `_simulate.py` for `jaxhamel simulate`."""

@@ -101,7 +101,7 @@ def _words(memory: Any) -> str:
 
 
 def check_no_estimator(controller: Any) -> None:
-    """Checks that the law of a loop is given the state itself."""
+    """Checks that a loop has no estimator: its law is given the state itself."""
     if controller.sensors is not None:
         raise TypeError(
             "`controller` has `sensors`; the multipliers are those of a loop whose law is given the state. Leave `sensors` "
