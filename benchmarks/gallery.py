@@ -25,7 +25,7 @@ from jaxhamel.cli._scenario._scenario import load  # noqa: E402
 from jaxhamel.viz import path_figure, snapshot  # noqa: E402
 from jaxhamel.viz._motion._charts_of import edges_of, names_and_label  # noqa: E402
 from jaxhamel.viz._motion._numbers import position  # noqa: E402
-from jaxhamel.viz._motion._plan_shown import (  # noqa: E402
+from jaxhamel.viz._motion._plan_page import (  # noqa: E402
     controls_along,
     names_and_units_of_controls,
     shown_motion,

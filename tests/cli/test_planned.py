@@ -21,7 +21,7 @@ from jaxhamel.cli._scenario._plan_schema import BUILT_IN
 from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.ensemble import Distribution, Samples
-from jaxhamel.viz._motion._plan_shown import Interpolated
+from jaxhamel.viz._motion._plan_page import Interpolated
 
 OWN = """
 import jax

@@ -13,7 +13,7 @@ from jaxhamel.control import problems
 from jaxhamel.mechanics import ODE, Kinematic, Part
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.systems import KnifeEdge, TwoWheelSatellite
-from jaxhamel.viz._motion import _charts_of, _numbers, _plan_shown
+from jaxhamel.viz._motion import _charts_of, _numbers, _plan_page
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._scene_of import _size, rows_drawn, scene_of
 from jaxhamel.viz._scene import Pose
@@ -169,4 +169,4 @@ def test_units_of_columns():
 def test_names_of_controls(system, names, units):
     problem = SimpleNamespace(system=system, ts=[0.0])
     result: Any = SimpleNamespace(problem=problem, control=lambda t: np.zeros(len(names)))
-    assert _plan_shown.names_and_units_of_controls(result) == (names, units)
+    assert _plan_page.names_and_units_of_controls(result) == (names, units)

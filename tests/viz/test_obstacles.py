@@ -10,7 +10,7 @@ from jaxhamel.control import PathLimit, problems
 from jaxhamel.systems import ChaplyginSleigh
 from jaxhamel.viz import Curve
 from jaxhamel.viz._motion._charts_of import edges_of
-from jaxhamel.viz._motion._plan_shown import obstacles_along
+from jaxhamel.viz._motion._plan_page import obstacles_along
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._scene_of import scene_of
 

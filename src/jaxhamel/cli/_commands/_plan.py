@@ -23,12 +23,14 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from jaxhamel.viz._motion._plan_page import lead, plan_tiles, proof
-from jaxhamel.viz._motion._plan_shown import (
+from jaxhamel.viz._motion._plan_page import (
     control_names,
     controls_along,
     costate_names,
+    lead,
     plan_charts,
+    plan_tiles,
+    proof,
     shown_motion,
 )
 
