@@ -14,7 +14,7 @@ interrupted. The last line is one JSON object.
 import argparse
 import json
 import time
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
@@ -50,7 +50,6 @@ class Corrected(eqx.Module):
     regulator: Any
     network: eqx.nn.MLP
     phase: jax.Array
-    in_lanes: ClassVar[bool] = False  # matrix products run outside lanes
 
     def __call__(self, t, q, u):
         base = self.regulator

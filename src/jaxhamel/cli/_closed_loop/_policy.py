@@ -1,7 +1,7 @@
 """The policy of `[policy]`: the regulator of a plan with a network's correction, and the cost that its training lowers."""
 
 from collections.abc import Hashable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,7 +32,6 @@ class CorrectedCommand(eqx.Module):
     network: eqx.nn.MLP
     scales: Scales
     phase: Float[Array, " 2"]
-    in_lanes: ClassVar[bool] = False  # the products of a network are those of matrices
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
         """The command at the state (q, u)."""
