@@ -125,9 +125,15 @@ def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
     assert said["message"][1:] in (tmp_path / "report.html").read_text(encoding="utf-8")
     drawn, words, keeps = before
     assert (drawn["status"], drawn["reached"]["cost"]) == ("stopped", said["reached"]["cost"])
-    assert drawn["files"] == ["summary.json", "solution.toml"]
+    assert drawn["files"] == ["summary.json", "solution.toml", "search.npz"]
     assert "the 500 s were over before all figures were written; the control is in" in words
     assert not keeps  # Ctrl-C would now end the command at once
+    few[-3:] = changes("task.max_iterations=1", "task.goal=1e-9")
+    further = jaxhamel(
+        "control", "circle", "--out", tmp_path, "--max-seconds", 500, "--resume", *few
+    )
+    assert further.stderr.rstrip().endswith("report.html; go on with --resume")
+    assert summary(tmp_path)["reached"]["cost"] < said["reached"]["cost"]
 
 
 def test_search_that_fails_exits_1_and_keeps_what_it_has(tmp_path):
@@ -136,7 +142,7 @@ def test_search_that_fails_exits_1_and_keeps_what_it_has(tmp_path):
     result = jaxhamel("control", "circle", "--out", tmp_path, "--seed", 3, *few)
     assert result.exit_code == 1
     assert "the search failed:" in result.stderr
-    assert "Raise task.max_seconds" in result.stderr
+    assert "Go on with --resume and more time or iterations" in result.stderr
     assert summary(tmp_path)["status"] == "failed"
     assert (tmp_path / "report.html").exists()
 

@@ -22,6 +22,7 @@ from jaxhamel.cli._commands import _control
 from jaxhamel.cli._interrupt import Guard, guard
 from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
 from jaxhamel.cli._results import _solution
+from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.control import Spline
 from tests.cli.test_identify import TOP
@@ -94,8 +95,9 @@ def test_only_a_command_that_can_continue_names_resume(
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
     """The control of the first report is written with its summary, and then one every two seconds."""
     now, kept = [10.0], []
-    curve = Spline(np.zeros((6, 3)), 0.0, 1.0)
-    so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0, 0.0)
+    curve, scenario = Spline(np.zeros((6, 3)), 0.0, 1.0), load("figure-eight")
+    file, search = SearchFile(tmp_path, scenario), SimpleNamespace(to_arrays=lambda: {"x": now[0]})
+    so_far = _control._so_far(scenario, search, file, curve, 7.0, 0.0)  # pyright: ignore
     monkeypatch.setattr(_solution, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(guard, "on_disk", kept.append)
     monkeypatch.setattr(guard, "keep", lambda: kept.append("keep"))
@@ -104,9 +106,10 @@ def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
         so_far.reached(state)
         found = load(str(tmp_path / "solution.toml"))["control"]["coefficients"]
         assert np.all(np.array(found) == shown)
+        assert file.read()["x"] == (10.0 if shown == 1.0 else now[0])
         said = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
         assert (said["status"], said["reached"]["cost"]) == ("failed", shown)
-        assert said["message"].startswith("the 7 s were over before the search had ended")
+        assert said["message"].startswith("the command was ended before the search had ended")
     assert kept == ["keep", words := kept[1], "keep", "keep", words]
     assert (
         "the 7 s were over before the search had ended and its result was examined; its control"

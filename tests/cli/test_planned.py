@@ -209,9 +209,6 @@ def test_a_stopped_search_goes_on(tmp_path, cart):
     result = jaxhamel("control", *cart, "--out", out, "--resume")
     assert result.exit_code == 2
     assert "search.npz does not exist; only a search that was stopped leaves it" in result.stderr
-    result = jaxhamel("control", "figure-eight", "--out", tmp_path / "eight", "--resume")
-    assert result.exit_code == 2
-    assert "this task is not solved by collocation, and its search cannot go on" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from jaxhamel import control
 from jaxhamel._search import _stepwise
-from jaxhamel.control._methods._multiple_shooting import _Search, best_start
+from jaxhamel.control._methods._multiple_shooting_search import MultipleShootingSearch, best_start
 from jaxhamel.control._problem._curves import free_parameters
 from tests.control.cart import Cart, error_of_force, least_energy
 
@@ -144,7 +144,7 @@ def test_nodes_are_those_of_the_best_start():
     search: Any = SimpleNamespace(
         iterate=SimpleNamespace(point=point), best=1, rows=[{"defect": 1e-12}]
     )
-    states, gap = _Search.nodes(search)
+    states, gap = MultipleShootingSearch.nodes(search)
     assert gap == 1e-12
     np.testing.assert_array_equal(states[0], point.q[1])
     np.testing.assert_array_equal(states[1], point.u[1])
@@ -161,3 +161,34 @@ def test_single_precision_finds_the_optimum(name):
         assert result.trajectory.u.dtype == jnp.float32
         assert error_of_force(result.control) < 0.2  # of 6
     assert result.converged
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_search_of_multiple_shooting_goes_on_from_its_arrays(starts):
+    """A search stopped after four iterations, whose gaps are then closed, and resumed from its arrays makes the
+    iterations of a search that was not stopped. Arrays that do not fit are refused."""
+    problem = least_energy(q0=jnp.full(1, 0.3))
+    p = free_parameters(problem.curve)[0]
+    p = p if starts == 1 else jnp.stack([p + 0.1 * i for i in range(starts)])
+
+    def search(iterations):
+        method = control.MultipleShooting(max_iterations=iterations, damping=1.0, goal=None)
+        return method.search(problem, p)
+
+    whole, begun, resumed = search(9), search(4), search(5)
+    whole.run()
+    begun.run()
+    assert len(begun.rows) > 4
+    saved = begun.to_arrays()
+    resumed.resume(saved)
+    resumed.run()
+    costs = [np.array([row["cost"] for row in found.rows]) for found in (whole, begun, resumed)]
+    np.testing.assert_allclose([*costs[1][:4], *costs[2][1:5]], costs[0][:8], rtol=1e-9)
+    first = jax.tree.leaves(resumed.iterate.point.q)[0][..., 0, :]
+    assert np.all(first == 0.3)
+    name = next(iter(saved))
+    for wrong in ({}, saved | {name: saved[name][..., :-1]}, saved | {name: saved[name] * np.nan}):
+        with pytest.raises(
+            ValueError, match="the saved search is damaged, or one of another problem"
+        ):
+            search(5).resume(wrong)

@@ -125,9 +125,9 @@ def control(
 
     The scenario's \\[task] describes it: a path to follow or a state to reach,
     the time for it, the weights of error and effort, and the method.
-    The search uses derivatives of the simulation itself. A search by
-    collocation writes search.npz every two seconds until it succeeds:
-    --resume goes on from it, however the search was stopped.
+    The search uses derivatives of the simulation itself. It writes
+    search.npz every two seconds until it succeeds: --resume goes on from
+    it, however the search was stopped.
     With a table \\[policy] a network is trained about the plan; its state
     is in training.npz, and --resume goes on from it, too.
 

@@ -48,11 +48,14 @@ def finish(
     outcome = reported(scenario, terminal, job, out, given, resumable)
     scenario = brief(scenario, 200, quoted=False)
     if outcome.status == "interrupted":
-        message = f"{scenario}: {outcome.message}. What was reached is in {out}."
+        hint = _resume_hint(out, resumable)
+        message = f"{scenario}: {outcome.message}. What was reached is in {out}{hint}."
         _leave(terminal, guard.status, message)
     if outcome.status == "failed":
         _leave(terminal, FAILURE, f"{outcome.message} What was reached is in {out}.")
-    terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")
+    hint = _resume_hint(out, resumable) if outcome.status == "stopped" else ""
+    report = out / "report.html"
+    terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {report}{hint}")
 
 
 def reported(
@@ -129,7 +132,7 @@ def _exists(out: Path) -> bool:
 
 def _what_was_written(out: Path | None, resumable: str | None = None) -> str:
     """A sentence on the files of a command that was ended."""
-    if out is None or not _exists(out):
+    if out is None or not _exists(out) or not any(out.iterdir()):
         return "Nothing was written."
     return f"What was written is in {out}{_resume_hint(out, resumable)}."
 

@@ -17,22 +17,27 @@ from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._objects._task import build_method, build_problem
-from jaxhamel.cli._results._folder import folder
+from jaxhamel.cli._results._folder import SEARCH, folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_summary
+from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._results._solution import SoFar, write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.control import ControlProblem, Result, replay, solve
+from jaxhamel.control import ControlProblem, Result, replay
+from jaxhamel.control._methods._method import result_of
+from jaxhamel.control._methods._multiple_shooting_search import MultipleShootingSearch
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._result import measure
 from jaxhamel.viz._motion._page import prepare
 
+FILES = ("solution.toml", SEARCH)
 ADVICE = (
-    "Raise task.max_seconds or task.max_iterations, ask for a slower or smaller path, or start "
-    "elsewhere with task.perturbation=0.01 and another --seed."
+    "Go on with --resume and more time or iterations, --max-seconds or task.max_iterations, ask for a slower or smaller "
+    "path, or start elsewhere with task.perturbation=0.01 and another --seed."
 )
 
 
@@ -47,7 +52,8 @@ def run_control(
 ) -> Outcome:
     """Solves the scenario's task and writes the files of the command.
 
-    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes the scenario's own.
+    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes the scenario's own. `resume`:
+    whether to continue from an earlier search's point in `out`.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -58,10 +64,15 @@ def run_control(
     problem = build_problem(scenario, seed, prepared)
     check_loop_tables(scenario, problem, seed)
     method = build_method(scenario, search_seconds(budget, started))
+    file = SearchFile(out, scenario)
+    search = method.search(problem, free_parameters(problem.curve)[0])
+    if resume:
+        with named("task"):
+            search.resume(file.read())
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
-    so_far = _so_far(scenario, out, problem.curve, budget, started)
+    so_far = _so_far(scenario, search, file, problem.curve, budget, started)
 
     def compile_later_programs() -> None:
         if scenario["feedback"] is not None:
@@ -69,11 +80,15 @@ def run_control(
         _shown_at_first(problem, prepared)
 
     with terminal.updating(), meanwhile(compile_later_programs):
-        result = _result_of_search(problem, method, terminal, so_far)
+        result = _result_of_search(problem, search, terminal, so_far)
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
     run = prepared.shown(result.trajectory, result.control)
     write_solution(out / "solution.toml", scenario, result.control)
+    if ended[0] == "success":
+        file.remove()
+    else:
+        file.write(search.to_arrays())
     write_summary(out / "summary.json", outcome.summary(["summary.json"]))
     guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
     stands = ended[0] in ("success", "stopped")
@@ -85,7 +100,7 @@ def run_control(
 
 
 def _result_of_search(
-    problem: ControlProblem, method: Any, terminal: Terminal, so_far: SoFar
+    problem: ControlProblem, search: MultipleShootingSearch, terminal: Terminal, so_far: SoFar
 ) -> Result:
     """The result of the search, which shows its progress and writes the best control found so far."""
 
@@ -93,27 +108,37 @@ def _result_of_search(
         so_far.reached(state)
         terminal.update(progress(state))
 
-    return solve(problem, method, progress=shown)
+    return result_of(problem, search, shown)
 
 
-def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float, started: float) -> SoFar:
-    """The object that writes solution.toml and summary.json while the search runs."""
-    path, rebuild = out / "solution.toml", free_parameters(curve)[1]
+def _so_far(
+    scenario: Scenario,
+    search: MultipleShootingSearch,
+    file: SearchFile,
+    curve: Any,
+    seconds: float,
+    started: float,
+) -> SoFar:
+    """The object that writes search.npz, solution.toml and summary.json while the search runs."""
+    out, rebuild = file.path.parent, free_parameters(curve)[1]
+    path = out / "solution.toml"
     words = (
-        f"the {seconds:g} s were over before the search had ended and its result was examined; its control so far is in "
-        f"{path}, which jaxhamel simulate shows. Give it more time, --max-seconds or task.max_seconds."
+        f"before the search had ended and its result was examined; its control so far is in {path}, which jaxhamel simulate "
+        "shows: go on with --resume"
     )
 
     def write(state: Any) -> None:
+        file.write(search.to_arrays())
         write_solution(path, scenario, rebuild(jnp.asarray(state.p)))
-        outcome = _unfinished(scenario, state, words, started)
+        outcome = _unfinished(scenario, state, f"the command was ended {words}.", started)
         write_summary(out / "summary.json", outcome.summary(["summary.json"]))
 
-    return SoFar(write, f"{scenario.name}: {words}")
+    more = f"the {seconds:g} s were over {words}, or give it more time, --max-seconds or task.max_seconds."
+    return SoFar(write, f"{scenario.name}: {more}")
 
 
 def _unfinished(scenario: Scenario, state: Any, words: str, started: float) -> Outcome:
-    """The outcome of a search after some iterations; it is the final one if the time limit ends the command."""
+    """The outcome of a search after some iterations; it is the final one if the command is ended while it searches."""
     seconds = time.monotonic() - started
     reached = {
         "cost": state.cost,
@@ -121,9 +146,7 @@ def _unfinished(scenario: Scenario, state: Any, words: str, started: float) -> O
         "iterations": state.iteration,
         "converged": False,
     }
-    return Outcome(
-        "control", scenario, "failed", words, started, seconds, reached, files=("solution.toml",)
-    )
+    return Outcome("control", scenario, "failed", words, started, seconds, reached, files=FILES)
 
 
 def _not_shown(out: Path, seconds: float) -> str:
@@ -161,7 +184,8 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
     reached = {key: value for key, value in result.to_dict().items() if key != "seconds"}
     reached |= {"search_seconds": result.seconds, **progress_of(result.trajectory)}
     tiles = ((str(len(result.history["cost"])), "iterations"),)
-    more = {"reached": reached, "tiles": tiles, "lead": _lead(result), "files": ("solution.toml",)}
+    files = FILES[:1] if ended[0] == "success" else FILES
+    more = {"reached": reached, "tiles": tiles, "lead": _lead(result), "files": files}
     return Outcome("control", scenario, *ended, started, **more)
 
 

@@ -32,11 +32,6 @@ def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Chec
         _check_task(tables)
         _check_run(tables)
         _check_policy(tables)
-        if resume and tables["task"]["path"] not in PLANS:
-            raise ScenarioError(
-                "--resume: this task is not solved by collocation, and its search cannot go on. Start it again without "
-                "--resume, with more time: --max-seconds."
-            )
         if resume:
             from jaxhamel.cli._results._search_file import check_there  # imports NumPy
 

@@ -1,4 +1,4 @@
-"""The file search.npz with the latest point of a search by collocation, from which `--resume` continues."""
+"""The file search.npz with the latest point of a search of `control`, from which `--resume` continues."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 ASKED = "asked"  # the entry with the scenario, as JSON
-_BUDGET = ("max_seconds", "max_iterations", "tolerance", "updates")
+_BUDGET = ("max_seconds", "max_iterations", "tolerance", "cost_tolerance", "goal", "updates")
 
 
 class SearchFile:
@@ -65,7 +65,9 @@ def _scenario_text(scenario: Scenario) -> str:
     """The scenario as JSON, without the keys in `_BUDGET`, which a resumed search may change."""
     tables = dict(scenario.tables)
     limited = {
-        name: _without_budget(tables[name]) for name in ("method", "policy") if tables.get(name)
+        name: _without_budget(tables[name])
+        for name in ("task", "method", "policy")
+        if tables.get(name)
     }
     return json.dumps(tables | limited, sort_keys=True, default=str)
 

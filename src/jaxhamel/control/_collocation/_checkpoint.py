@@ -1,12 +1,13 @@
 """Saves a search as named arrays, and restores its state from them."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._search._saved import is_finite_array, named_arrays, restored
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._barrier import barrier_function
 from jaxhamel.control._interior_point._derivatives import Duals
@@ -30,16 +31,17 @@ class SearchPoint(NamedTuple):
 
 def to_arrays(transcription: Transcription, state: SearchState) -> dict[str, np.ndarray]:
     """Converts the mesh, the cost unit, the iterate and its multipliers to named arrays, which can be saved in a file."""
-    leaves = jax.tree_util.tree_leaves_with_path(SearchPoint.of(state))
-    named = {jax.tree_util.keystr(path): np.asarray(x) for path, x in leaves}
     own = {SHARES: transcription.shares, COST_UNIT: transcription.cost_unit}
-    return {**{name: np.asarray(x) for name, x in own.items()}, **named}
+    return {
+        **{name: np.asarray(x) for name, x in own.items()},
+        **named_arrays(SearchPoint.of(state)),
+    }
 
 
 def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
     """The cost unit of a saved search; 1 if the saved array is missing or is not a positive number."""
     unit = arrays.get(COST_UNIT)
-    if not _is_finite_array(unit) or unit.shape != () or not float(unit) > 0:
+    if not is_finite_array(unit) or unit.shape != () or not float(unit) > 0:
         return 1.0
     return float(unit)
 
@@ -47,7 +49,7 @@ def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
 def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The mesh of a saved search, from 0 to 1; None if the saved array is missing or is not a mesh."""
     shares = arrays.get(SHARES)
-    if not _is_finite_array(shares) or shares.ndim != 1 or shares.size < 2:
+    if not is_finite_array(shares) or shares.ndim != 1 or shares.size < 2:
         return None
     ends = shares[0] == 0.0 and shares[-1] == 1.0
     return shares if ends and np.all(np.diff(shares) > 0.0) else None
@@ -64,25 +66,14 @@ def from_arrays(
     **Returns:** the state. None if an array is missing, has another shape, or is not finite; or if a configuration is not in
     the system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
     """
-    leaves, structure = jax.tree_util.tree_flatten_with_path(SearchPoint.of(state))
-    found = []
-    for path, like in leaves:
-        x = arrays.get(jax.tree_util.keystr(path))
-        if not _is_finite_array(x) or x.shape != like.shape:
-            return None
-        found.append(jnp.asarray(x, like.dtype))
-    point = jax.tree_util.tree_unflatten(structure, found)
-    if not _holds(transcription, point, state):
+    point = restored(arrays, SearchPoint.of(state))
+    if point is None or not _holds(transcription, point, state):
         return None
     q = jax.tree.map(lambda x, first: x.at[0].set(first[0]), point.w.q, state.w.q)
     free, p = np.asarray(transcription.free_start, int), point.w.p
     first = state.w.x[0].at[free].set(p[int(transcription.free_time) : transcription.n_own])
     w = point.w._replace(q=q, x=point.w.x.at[0].set(first))
     return strong(state._replace(**point._replace(w=w)._asdict()))
-
-
-def _is_finite_array(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
-    return x is not None and x.dtype.kind == "f" and bool(np.all(np.isfinite(x)))
 
 
 def _holds(transcription: Transcription, point: SearchPoint, like: SearchState) -> bool:

@@ -52,16 +52,24 @@ class AbstractMethod(eqx.Module):
         """Searches from one start `(P,)` or from many `(S, P)`."""
         _checks.check_outside("problem", problem)
         check_for_curves(problem, type(self).__name__)
-        search = self.search(problem, p)
-        ending = search.run(progress)
-        best, cost, gradient_norm = search.found()
-        control = free_parameters(problem.curve)[1](best)
-        nodes, trajectory, departs = search.nodes(), None, None
-        if nodes is not None:
-            trajectory, departs = replayed(problem, control, problem.ts, *nodes)
-        numbers = cost, gradient_norm, search.history, search.began
-        result = report(problem, control, *numbers, *ending, trajectory)
-        return result._replace(open_loop_departure=departs)
+        return result_of(problem, self.search(problem, p), progress)
+
+
+def result_of(
+    problem: ControlProblem,
+    search: AbstractControlSearch,
+    progress: Callable[..., Any] | None = None,
+) -> Result:
+    """Runs a search to its end, and simulates and measures the best control that it has found."""
+    ending = search.run(progress)
+    best, cost, gradient_norm = search.found()
+    control = free_parameters(problem.curve)[1](best)
+    nodes, trajectory, departs = search.nodes(), None, None
+    if nodes is not None:
+        trajectory, departs = replayed(problem, control, problem.ts, *nodes)
+    numbers = cost, gradient_norm, search.history, search.began
+    result = report(problem, control, *numbers, *ending, trajectory)
+    return result._replace(open_loop_departure=departs)
 
 
 class AbstractManyStarts(AbstractMethod):
