@@ -51,6 +51,7 @@ LIMITED = ("method.intervals=10", "task.lower=[-5.8]", "task.upper=[6.5]")  # li
 # files of a summary that is written before anything is examined or drawn
 EARLY = (
     ["summary.json", "search.npz"],
+    ["summary.json", "solution.toml", "search.npz"],
     ["summary.json", "solution.toml"],
     ["summary.json", "parameters.csv", "fitted.toml"],
 )

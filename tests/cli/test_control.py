@@ -128,7 +128,7 @@ def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
     assert drawn["files"] == ["summary.json", "solution.toml", "search.npz"]
     assert "the 500 s were over before all figures were written; the control is in" in words
     assert not keeps  # Ctrl-C would now end the command at once
-    few[-3:] = changes("task.max_iterations=1", "task.goal=1e-9")
+    few[-4:] = changes("task.max_iterations=4", "task.goal=1e-9")
     further = jaxhamel(
         "control", "circle", "--out", tmp_path, "--max-seconds", 500, "--resume", *few
     )

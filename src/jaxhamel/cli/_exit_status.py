@@ -132,7 +132,7 @@ def _exists(out: Path) -> bool:
 
 def _what_was_written(out: Path | None, resumable: str | None = None) -> str:
     """A sentence on the files of a command that was ended."""
-    if out is None or not _exists(out) or not any(out.iterdir()):
+    if out is None or not _exists(out):
         return "Nothing was written."
     return f"What was written is in {out}{_resume_hint(out, resumable)}."
 
