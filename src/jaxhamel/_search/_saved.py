@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-State = TypeVar("State")
+Tree = TypeVar("Tree")
 
 
 def named_arrays(state: Any) -> dict[str, np.ndarray]:
@@ -16,7 +16,7 @@ def named_arrays(state: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path): np.asarray(x) for path, x in leaves}
 
 
-def restored(arrays: Mapping[str, np.ndarray], like: State) -> State | None:
+def restored(arrays: Mapping[str, np.ndarray], like: Tree) -> Tree | None:
     """The pytree whose arrays `named_arrays` has returned, with the structure, shapes and precision of `like`.
 
     **Returns:** None if an array is missing, has another shape or another kind of numbers, or is not finite.
