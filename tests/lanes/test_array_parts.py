@@ -117,6 +117,38 @@ def test_operations_of_sparse_or_few_numbers_are_written_out():
     assert not array_equations(program(f, LAYER, STATES[0]), [False, True])
 
 
+def test_operations_on_many_bodies_are_written_out():
+    """Bodies with their own inertias and orientations read and return as many numbers of each lane as shared numbers. In one
+    program with a network, only the network stays an operation on arrays."""
+    inertias, states = RNG.normal(size=(20, 3, 3)), RNG.normal(size=(LANES, 20, 3, 3))
+
+    def bodies(inertias, x):
+        turns = jnp.cos(x)
+        turned = jnp.einsum("nij,njk->nik", turns, inertias)
+        return jnp.einsum("nij,nkj->nik", turned, turns)
+
+    def both(inertias, layer, x):
+        return bodies(inertias, x), jnp.tanh(layer @ x[:WIDTH, 0, 0])
+
+    assert names(bodies, inertias, states[0]) == []
+    kept = names(both, inertias, LAYER, states[0])
+    assert [x for x in kept if x in ("cos", "dot_general", "tanh")] == ["dot_general", "tanh"]
+    for f, given in ((bodies, (inertias,)), (both, (inertias, LAYER))):
+        axes = (*(None,) * len(given), 0)
+        found, exact = (jax.jit(each(f, axes))(*given, states) for each in (lanes, jax.vmap))
+        for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
+
+
+def test_unit_tangents_are_no_shared_numbers():
+    """The unit matrix of a Jacobian in forward mode has only zeros and ones, though the program makes it from integers."""
+
+    def f(x):
+        return jnp.sin(x) * jnp.sum(x)
+
+    assert names(jax.jacfwd(f), jnp.ones(WIDTH)) == []
+
+
 def names(f, *given):
     closed = program(f, *given)
     found = array_equations(closed, [False] * (len(given) - 1) + [True])

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
 
-from jaxhamel._lanes._divided._jaxprs import CALLS, evaluated, inlined, variables
+from jaxhamel._lanes._divided._jaxprs import CALLS, evaluated, inlined, read_by, variables
 from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._solutions._operator_solve import NAME as OPERATOR_SOLVE
@@ -76,7 +76,9 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 
     Constant arrays of up to `most_known` numbers do not count as large.
 
     These are the operations on a large shared array and an array of each lane; the operations on their results, until few
-    entries remain; and the operations whose results only array operations read.
+    entries remain; and the operations whose results only array operations read. Operations that depend on
+    each other are left out together if they read and return more numbers of each lane than they read shared numbers
+    (`_of_few_lane_numbers`).
     """
     equations, count = closed.jaxpr.eqns, _Counts(closed, batched, most_known)
     found: set[int] = set()
@@ -87,7 +89,12 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 
         ):
             found.add(i)
             made.update(equation.outvars)
-    return found | _before(closed.jaxpr, found, count) if found else found
+    found |= _before(closed.jaxpr, found, count) if found else set()
+    return {
+        i
+        for group in _connected(equations, found)
+        for i in _of_few_lane_numbers(closed.jaxpr, group, count)
+    }
 
 
 class _Counts:
@@ -121,6 +128,8 @@ class _Counts:
             and sum(v in self.varying for v in variables(equation.invars)) < 2
         ):
             return True
+        if equation.primitive.name == "convert_element_type":  # as in `jnp.eye`
+            return self.varying.isdisjoint(variables(equation.invars))
         return (
             primitive_of(equation).kind in (Kind.MOVE, Kind.INDEXING)
             or equation.primitive.name == "select_n"
@@ -149,6 +158,12 @@ class _Counts:
             2 * self.own[v] <= _size(v) for v in own
         )
         return not sparse and any(self.own[v] >= LEAST_SHARED for v in given - self.varying)
+
+    def read_of(self, v: Any, readers: list[Any]) -> int:
+        """How many numbers of an array the operations `readers` read: a slice reads only its own."""
+        if not all(primitive_of(e).kind in (Kind.MOVE, Kind.INDEXING) for e in readers):
+            return self.own[v]
+        return min(self.own[v], sum(self.own[w] for e in readers for w in e.outvars))
 
     def large(self, atoms: Iterable[Any]) -> set[Any]:
         """Those of the values that vary from lane to lane and have at least `LEAST_ENTRIES` entries."""
@@ -202,6 +217,39 @@ def _before(jaxpr: Any, found: set[int], count: _Counts) -> set[int]:
                 continue
             more.add(i)
     return more
+
+
+def _connected(equations: list[Any], places: set[int]) -> list[set[int]]:
+    """The operations at these places in groups, so that no operation reads a result of another group."""
+    groups: list[tuple[set[int], set[Any]]] = []  # operations, and the values that they make
+    for i in sorted(places):
+        given = variables(equations[i].invars)
+        read = [group for group in groups if not group[1].isdisjoint(given)]
+        groups = [group for group in groups if group[1].isdisjoint(given)]
+        before = set().union(*(x for x, _ in read)), set().union(*(x for _, x in read))
+        groups.append((before[0] | {i}, before[1] | set(equations[i].outvars)))
+    return [places for places, _ in groups]
+
+
+def _of_few_lane_numbers(jaxpr: Any, places: set[int], count: _Counts) -> set[int]:
+    """The operations at these places, or none of them if they are to be written out: if the numbers of each lane that
+    they read and that others read of them, each a vector in memory, are more than the shared numbers that they read.
+
+    A layer of a network reads many weights and few numbers of a lane; operations on all bodies of a tree, each with its own
+    mass or inertia, read and return as many numbers of a lane (docs/performance.md#trees-in-ensembles).
+    """
+    equations = jaxpr.eqns
+    made = {v for i in places for v in equations[i].outvars}
+    others = read_by(equations, set(range(len(equations))) - places) | variables(jaxpr.outvars)
+    readers: dict[Any, list[Any]] = {}
+    for i in places:
+        for v in variables(equations[i].invars) - made:
+            readers.setdefault(v, []).append(equations[i])
+    read = {v: count.read_of(v, of_v) for v, of_v in readers.items()}
+    crossing = sum(count.own[v] for v in made & others)
+    crossing += sum(n for v, n in read.items() if v in count.varying)
+    shared = sum(n for v, n in read.items() if v not in count.varying)
+    return places if crossing <= shared else set()
 
 
 def _programs(equation: Any, flags: list[bool]) -> list[tuple[ClosedJaxpr, list[bool]]]:
