@@ -4,9 +4,13 @@ The place of a particle with constant acceleration, x = x₀ + v₀ t + a t²/2,
 and standard error solves normal equations.
 """
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel import identify
 from jaxhamel.identify._noise import correlation_time as time_of
 from tests.identify.systems import PLACE, Particle
@@ -180,3 +184,32 @@ def test_correlated_errors_widen_the_standard_errors():
     np.testing.assert_allclose(np.sqrt(time_of([white])), 1.0, atol=0.06)
     np.testing.assert_allclose(np.sqrt(time_of([red])), 3.0, rtol=0.12)
     np.testing.assert_allclose(time_of([gaps]), time_of([red]), rtol=0.05)
+
+
+class Wheel(eqx.Module):
+    radius: jax.Array = jaxhamel.parameter("of the wheel", "m")
+    load: jax.Array = eqx.field(converter=jnp.asarray)
+
+
+class Bogie(eqx.Module):
+    wheels: tuple[Wheel, ...]
+    stiffness: jax.Array = jaxhamel.parameter("of the springs", "N/m", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "units"),
+    [
+        ("stiffness", "", ["N/m", "N/m"]),
+        ("stiffness", "kN/m", ["kN/m", "kN/m"]),
+        ("wheels.1.radius", "", ["m"]),
+        ("wheels.1.load", "", [""]),
+    ],
+)
+def test_a_parameter_has_the_unit_of_its_field(path, given, units):
+    """The class states the unit by `jaxhamel.parameter`, also in an object inside the system; a unit that is given to
+    the parameter comes first."""
+    bogie = Bogie((Wheel(0.4, 1.0), Wheel(0.5, 1.0)), np.ones(2))
+    for kind in (identify.Positive, identify.Free):
+        assert kind(path, unit=given).resolved(bogie).units() == units
+    bounded = identify.Bounded(path, lower=0.1, upper=2.0, unit=given)
+    assert bounded.resolved(bogie).units() == units

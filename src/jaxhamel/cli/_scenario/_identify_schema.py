@@ -109,7 +109,7 @@ MEASUREMENT_TABLES = Tables(
 )
 
 PRIOR = {
-    "unit": Key(text(), "unit in the tables of results", ""),
+    "unit": Key(text(), "unit in the tables of results; that of the class when empty", ""),
     "prior_mean": Key(
         numbers(), "mean of the prior, for each reported quantity; no prior when empty", []
     ),

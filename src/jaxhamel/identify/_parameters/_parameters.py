@@ -25,7 +25,7 @@ from jaxhamel.identify._checks._parameters import (
     check_prior,
     check_unit,
 )
-from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
+from jaxhamel.identify._parameters._paths import leaf_of, unit_at, with_leaf
 
 
 class Prior(eqx.Module):
@@ -64,7 +64,7 @@ class AbstractParameter(eqx.Module):
     """An unknown part of a system.
 
     - `path`: the path of its array in the system: `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
-    - `unit`: the unit of its quantities, for tables.
+    - `unit`: the unit of its quantities, for tables; empty for that of the field in its class.
     - `prior`: a `Prior` on its quantities, or None.
     """
 
@@ -134,7 +134,8 @@ class _Entries(AbstractParameter):
         check_unit(self.path, self.unit)
         leaf = leaf_of(system, self.path)
         mask = check_frozen(self.path, self.frozen, leaf.shape)
-        resolved = dataclasses.replace(self, frozen=mask, shape=leaf.shape)
+        unit = self.unit or unit_at(system, self.path)
+        resolved = dataclasses.replace(self, frozen=mask, shape=leaf.shape, unit=unit)
         resolved.check(np.asarray(leaf)[~np.array(mask, bool).reshape(leaf.shape)])
         return resolved
 
@@ -178,7 +179,8 @@ class Positive(_Entries):
 
     **Arguments:**
 
-    - `path`: the path of the array in the system, such as `"masses"`; `unit`: its unit, for tables.
+    - `path`: the path of the array in the system, such as `"masses"`; `unit`: its unit, for tables; without one that of the
+      field, if the class states it by `jaxhamel.parameter`.
     - `frozen`: True to keep the whole array fixed, or a list with True for each entry that is kept fixed.
     - `prior`: a `Prior`, or None.
     """

@@ -7,6 +7,7 @@ import equinox as eqx
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._values import path_of
+from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes
 
 
 def leaf_of(tree: Any, path: str) -> Any:
@@ -22,6 +23,17 @@ def _inside(tree: Any, part: str) -> Any:
     if isinstance(tree, Mapping):
         return tree[part]
     return tree[int(part)] if part.isdigit() else getattr(tree, part)
+
+
+def unit_at(tree: Any, path: str) -> str:
+    """The unit that the innermost field on the path has by `jaxhamel.parameter` in its class; empty without one."""
+    found = ""
+    for part in path.split("."):
+        fields = getattr(type(tree), "__dataclass_fields__", {})
+        if part in fields:
+            found = fields[part].metadata.get(NOTES, FieldNotes()).unit
+        tree = _inside(tree, part)
+    return found
 
 
 def with_leaf(tree: Any, path: str, value: Any) -> Any:
