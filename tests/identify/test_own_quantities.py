@@ -187,8 +187,8 @@ def test_correlated_errors_widen_the_standard_errors():
 
 
 class Wheel(eqx.Module):
+    load: jax.Array
     radius: jax.Array = jaxhamel.parameter("of the wheel", "m")
-    load: jax.Array = eqx.field(converter=jnp.asarray)
 
 
 class Bogie(eqx.Module):
@@ -208,7 +208,7 @@ class Bogie(eqx.Module):
 def test_a_parameter_has_the_unit_of_its_field(path, given, units):
     """The class states the unit by `jaxhamel.parameter`, also in an object inside the system; a unit that is given to
     the parameter comes first."""
-    bogie = Bogie((Wheel(0.4, 1.0), Wheel(0.5, 1.0)), np.ones(2))
+    bogie = Bogie((Wheel(jnp.ones(()), 0.4), Wheel(jnp.ones(()), 0.5)), np.ones(2))
     for kind in (identify.Positive, identify.Free):
         assert kind(path, unit=given).resolved(bogie).units() == units
     bounded = identify.Bounded(path, lower=0.1, upper=2.0, unit=given)
