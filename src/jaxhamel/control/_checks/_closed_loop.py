@@ -1,7 +1,6 @@
 """Checks of digital controllers and of their sensors."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._checks._arguments import callable_with, check_count, check_random_key
@@ -22,6 +21,7 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel.control._checks._laws import check_law, check_timing_of_law
 from jaxhamel.mechanics import ROUTES
+from jaxhamel.mechanics._checks._feedback import check_made_for
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
 from jaxhamel.mechanics._tangent import tangent_size
 
@@ -113,15 +113,19 @@ def _check_model_of(controller) -> None:
         )
 
 
-def check_model(model, state, width: int) -> None:
-    """Checks that a predicting model has the state (q, u) = `state` of the loop, and takes its commands."""
-    own = model.space.stored, jax.ShapeDtypeStruct((model.n_independent,), jnp.float32)
-    wanted, got = (jax.tree.map(jnp.shape, x) for x in (state, own))
-    if got != wanted:
-        raise ValueError(
-            f"`model` has states (q, u) of shapes {got}; those of the loop have {wanted}. Give a model with the same "
-            "coordinates."
-        )
+def check_parts_of(controller, system) -> None:
+    """Checks that the law and the model of a controller have states like those that the law is given: those of the system
+    or, with an estimator, of the estimator's own model, which has to have the system's if the sensors give the state."""
+    filter = getattr(controller.estimator, "filter", controller.estimator)
+    if filter is not None and getattr(controller.sensors, "gives_state", False):
+        check_made_for("`estimator`", filter.system, system)
+    given = system if filter is None else filter.system
+    check_made_for("`law`", controller.law, given)
+    check_made_for("`model`", controller.model, given)
+
+
+def check_width_of_model(model, width: int) -> None:
+    """Checks that a predicting model takes the commands, of `width` entries."""
     if model.n_controls is not None and model.n_controls != width:
         raise ValueError(
             f"`model` takes {model.n_controls} controls, and a command has {width}; both numbers must be the same."

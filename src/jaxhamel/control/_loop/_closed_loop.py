@@ -17,10 +17,11 @@ from jaxhamel.control._checks._closed_loop import (
     check_closed_loop,
     check_command,
     check_key,
-    check_model,
     check_observation,
+    check_parts_of,
     check_same_observation,
     check_sampling_times,
+    check_width_of_model,
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
 from jaxhamel.control._loop._periods._in_lanes import in_lanes
@@ -174,6 +175,7 @@ def check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
     system, q0, u0, controller = first
     check_state(system, q0, u0)
     zero, exact = Constant(jnp.zeros(system.n_controls or 0, t0.dtype)), None
+    check_parts_of(controller, system)
     if controller.sensors is not None:
         exact = check_observation(controller.sensors, (system, t0, q0, u0, zero))
         check_key(key, controller.sensors)
@@ -182,26 +184,34 @@ def check_first_trajectory(first, t0: Scalar, key) -> tuple[int, int]:
     value = _first_command(controller, (system, t0, q0, u0), zero, exact)
     width = check_command(controller, value)
     if controller.model is not None:
-        check_model(controller.model, (q0, u0), width)
+        check_width_of_model(controller.model, width)
     check_forms(system, t0, q0, u0, Constant(value))
     return width, 0 if exact is None else exact.shape[0]
 
 
 def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
     """Checks the law's command at the initial state and returns it; for a law with memory it returns zeros of its shape."""
-    system, t0, q0, u0 = at
+    system, t0, q, u = at
     observes = exact is not None and controller.estimator is None
+    if controller.estimator is not None:
+        q, u = _first_estimate(controller, t0.dtype)
     if not has_memory(controller.law):
         law = controller.law
         if exact is not None and observes:
             law = OfSensors(controller, system, zero, exact.shape[0])
-        return checked_value(system, t0, q0, u0, law, "`law`")
+        return checked_value(system, t0, q, u, law, "`law`")
     gives_state = getattr(controller.sensors, "gives_state", False)
-    given = (exact,) if observes and not gives_state else (q0, u0)
+    given = (exact,) if observes and not gives_state else (q, u)
     value = check_memory(controller.law, (t0, *given))
     check_feedback_value(system, t0, value, t0.dtype, "`law`")
     check_command(controller, value)
     return jnp.zeros(value.shape, t0.dtype)
+
+
+def _first_estimate(controller: Sampled, dtype) -> Any:
+    """The estimator's first state (q, u), which the law is given in place of the system's."""
+    filter = getattr(controller.estimator, "filter", controller.estimator)
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype), (filter.q, filter.u))
 
 
 class OfSensors(eqx.Module):

@@ -26,6 +26,7 @@ from jaxhamel.control._loop._moving_plan import (
 )
 from jaxhamel.control._loop._prediction import flow_under
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.geometry import AbstractSpace
 
 FIRST_BARRIER = 0.1  # μ before the first sample
 
@@ -83,7 +84,8 @@ class RecedingHorizon(eqx.Module):
 
     It is a law with memory: `start()` gives the first one, `step(memory, t, q, u)` → (command, memory). In `closed_loop` it
     is the law of `Sampled(law, period)`; the result has the last memory as `trajectory.control.memory`, with the counts
-    `missed` and `failed`.
+    `missed` and `failed`. On a robot compile it by `equinox.filter_jit(law.step)`, since `jax.jit` refuses methods of a
+    pytree, or use `OnTime`.
 
     **Raises:** `TypeError` or `ValueError` for problems with a free end time, a free initial state or design parameters, a
     period longer than the horizon, and as `Collocation`.
@@ -149,6 +151,12 @@ class RecedingHorizon(eqx.Module):
         )
         self.first_iterations = jnp.asarray(first_iterations)
         self.delay, self.late, self.hessian = delay, late, hessian
+
+    @property
+    def made_for(self) -> tuple[AbstractSpace, int]:
+        """The space and the number of quasi-velocities of the states that the law takes."""
+        system = self.transcription.system
+        return system.space, system.n_independent
 
     def start(self) -> HorizonMemory:
         """The memory before the first sample."""

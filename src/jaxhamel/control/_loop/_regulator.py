@@ -69,6 +69,11 @@ class Regulator(eqx.Module):
     linear: tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 d p"]]
     lead: Any = parameter(default=0.0)
 
+    @property
+    def made_for(self) -> tuple[AbstractSpace, int]:
+        """The space and the number of quasi-velocities of the states that the law takes."""
+        return self.space, self.u.shape[-1]
+
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
         """The command c(t + lead) − K(t) δ."""
         return self.at(t)(t, q, u)

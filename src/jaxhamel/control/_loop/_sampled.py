@@ -38,7 +38,8 @@ class Sampled(eqx.Module):
     - `sensors`: `Sensors`, whose observation the law is given in place of the state, or `StateSensors`, which give a
       measured state (q, u); None: the state itself.
     - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` with these sensors: the law is then called as (t, q, u)
-      with the estimated state; default none.
+      with the estimated state of the estimator's system, which may have fewer coordinates than the simulated one;
+      default none.
     - `model`: a `System` that predicts the state over the delay, as above, by as many Runge–Kutta steps for each period as
       the loop makes; a sample then takes the time of d more periods. Default none: the law is called with t_k and the
       state at t_k. It needs a law of the state, and one that does not predict by itself.

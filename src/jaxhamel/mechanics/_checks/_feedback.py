@@ -62,6 +62,28 @@ def check_takes_feedback(system) -> None:
         )
 
 
+def check_made_for(name: str, thing: Any, system: Any) -> None:
+    """Checks that a law or a model has states (q, u) of the same shapes as the system.
+
+    A law that is made for the states of one system has the attribute `made_for`, the space of q and the length of u.
+    """
+    made_for = getattr(thing, "made_for", None)
+    if isinstance(thing, System):
+        made_for = thing.space, thing.n_independent
+    if made_for is None:
+        return
+    wanted, got = _shapes(*made_for), _shapes(system.space, system.n_independent)
+    if wanted != got:
+        raise ValueError(
+            f"{name} is made for states (q, u) of the shapes {wanted}; those of {type(system).__name__} have {got}. Give "
+            "one that is made for this system."
+        )
+
+
+def _shapes(space: Any, velocities: int) -> tuple[Any, tuple[int]]:
+    return jax.tree.map(lambda x: x.shape, space.stored), (velocities,)
+
+
 def check_moving_parts(system, n_parts) -> None:
     """Checks that the system has prescribed motion, and that the number of its parts is known."""
     name = type(system).__name__

@@ -17,6 +17,7 @@ from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._feedback import (
     check_feedback_value,
+    check_made_for,
     check_not_digital,
     check_of_state,
     check_of_time,
@@ -122,6 +123,7 @@ def checked_at_start(
     """
     if not isinstance(control, Feedback):
         return control
+    check_made_for("`control`, a Feedback,", control.function, system)
     return Constant(checked_value(system, t, q, u, control))
 
 

@@ -15,6 +15,7 @@ from jaxhamel.control._checks._laws import check_law_of_loop, has_memory
 from jaxhamel.control._loop._sampled import Sampled
 from jaxhamel.control._loop._stability._multipliers import linear_period
 from jaxhamel.mechanics import Feedback, System, linearise, modes
+from jaxhamel.mechanics._checks._feedback import check_made_for
 
 SMALL = 1e-6  # a multiplier or an eigenvalue this close to a neutral one counts as neutral
 
@@ -83,6 +84,7 @@ def loop_stability(
 
 def _continuous(system, q, u, law, t) -> LoopStability:
     law = law if isinstance(law, Feedback) else Feedback(law)
+    check_made_for("`law`", law.function, system)
     q, u = jax.tree.map(jnp.asarray, (q, u))
     A = linearise(system, t, q, u, law).A
     found = modes(A)
