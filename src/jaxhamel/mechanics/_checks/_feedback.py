@@ -67,12 +67,12 @@ def check_made_for(name: str, thing: Any, system: Any) -> None:
 
     A law that is made for the states of one system has the attribute `made_for`, the space of q and the length of u.
     """
-    made_for = getattr(thing, "made_for", None)
+    made_for: Any = getattr(thing, "made_for", None)
     if isinstance(thing, System):
         made_for = thing.space, thing.n_independent
     if made_for is None:
         return
-    wanted, got = _shapes(*made_for), _shapes(system.space, system.n_independent)
+    wanted, got = _shapes(made_for), _shapes((system.space, system.n_independent))
     if wanted != got:
         raise ValueError(
             f"{name} is made for states (q, u) of the shapes {wanted}; those of {type(system).__name__} have {got}. Give "
@@ -80,7 +80,8 @@ def check_made_for(name: str, thing: Any, system: Any) -> None:
         )
 
 
-def _shapes(space: Any, velocities: int) -> tuple[Any, tuple[int]]:
+def _shapes(made_for: tuple[Any, int]) -> tuple[Any, tuple[int]]:
+    space, velocities = made_for
     return jax.tree.map(lambda x: x.shape, space.stored), (velocities,)
 
 
