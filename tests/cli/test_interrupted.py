@@ -57,8 +57,10 @@ def test_so_is_a_control():
     assert _control._status(result, 1e-10, stopped=True)[0] == "interrupted"
 
 
-def test_nothing_was_written_where_there_is_no_folder(tmp_path):
-    assert _exit_status._what_was_written(tmp_path / "out") == "Nothing was written."
+def test_nothing_was_written_where_there_is_no_folder_or_no_file(tmp_path):
+    for empty in (tmp_path / "out", tmp_path):
+        assert _exit_status._what_was_written(empty) == "Nothing was written."
+    (tmp_path / "solution.toml").touch()
     assert str(tmp_path) in _exit_status._what_was_written(tmp_path)
 
 
@@ -89,7 +91,7 @@ def test_only_a_command_that_can_continue_names_resume(
     ended = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert ended.exit_code == 130
     assert ("go on with --resume" in ended.stderr) == resumes
-    assert "What was written is in" in ended.stderr
+    assert ("What was written is in" if files else "Nothing was written.") in ended.stderr
 
 
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
@@ -185,7 +187,10 @@ def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
         said = process.communicate(timeout=15)[1]  # takes 2 s on an idle machine
     assert process.returncode == 130
     assert said.count("\n") == 1
-    assert f"jaxhamel: figure-eight: interrupted. What was written is in {tmp_path}" in said
+    written = (
+        f"What was written is in {tmp_path}" if any(tmp_path.iterdir()) else "Nothing was written."
+    )
+    assert f"jaxhamel: figure-eight: interrupted. {written}" in said
 
 
 def test_only_what_was_found_is_waited_for(monkeypatch):

@@ -130,9 +130,17 @@ def _exists(out: Path) -> bool:
         return False
 
 
+def _has_files(out: Path) -> bool:
+    """Whether the folder is there and not empty."""
+    try:
+        return any(out.iterdir())
+    except OSError:
+        return False
+
+
 def _what_was_written(out: Path | None, resumable: str | None = None) -> str:
     """A sentence on the files of a command that was ended."""
-    if out is None or not _exists(out):
+    if out is None or not _has_files(out):
         return "Nothing was written."
     return f"What was written is in {out}{_resume_hint(out, resumable)}."
 
