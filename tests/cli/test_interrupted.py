@@ -72,6 +72,11 @@ RESUMED = [
     (("montecarlo", "figure-eight"), ("search.npz",), False),
     (("simulate", "heavy-top"), ("search.npz",), False),
     (("identify", "ball-inertia"), ("search.npz",), False),
+    (
+        ("identify", "ball-inertia"),
+        ("fitted.toml",),
+        "jaxhamel identify {}/fitted.toml and the same",
+    ),
 ]
 
 
@@ -90,7 +95,8 @@ def test_only_a_command_that_can_continue_names_resume(
         (tmp_path / name).touch()
     ended = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert ended.exit_code == 130
-    assert ("go on with --resume" in ended.stderr) == resumes
+    words = resumes.format(tmp_path) if isinstance(resumes, str) else "go on with --resume"
+    assert (words in ended.stderr) == bool(resumes)
     assert ("What was written is in" if files else "Nothing was written.") in ended.stderr
 
 

@@ -24,6 +24,7 @@ from jaxhamel.cli._options import (
     SetOption,
     SystemOption,
 )
+from jaxhamel.cli._results._folder import FITTED
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import fitted_file, load_identification
@@ -77,7 +78,7 @@ def identify(
 
         return run_identify(asked, out, terminal, started, data, seed, max_seconds)
 
-    finish(scenario, terminal, out, job, system)
+    finish(scenario, terminal, out, job, system, FITTED)
 
 
 def predict(

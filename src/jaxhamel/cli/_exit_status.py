@@ -10,7 +10,7 @@ import typer
 
 from jaxhamel._words import visible, with_short_words
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import release
+from jaxhamel.cli._results._folder import FITTED, release
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -68,7 +68,7 @@ def reported(
 ) -> CommandResult:
     """Runs the job and returns its result. An error ends the command, with one line that begins with `name`.
 
-    `resumable`: the file in `out` from which the command continues with --resume; None for a command without this option.
+    `resumable`: the file in `out` from which the command continues; None for a command that cannot.
     """
     name = brief(name, 200, quoted=False)
 
@@ -156,9 +156,13 @@ def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResu
 
 
 def _resume_hint(out: Path, resumable: str | None) -> str:
-    """The hint that the command continues with --resume, if the file that it needs is there; otherwise empty."""
+    """The hint how the command continues, if the file that it needs is there; otherwise empty."""
     try:
         found = resumable is not None and (out / resumable).exists()
     except OSError:
         return ""
-    return "; go on with --resume" if found else ""
+    if not found:
+        return ""
+    if resumable == FITTED:
+        return f"; go on from the values so far by jaxhamel identify {out / FITTED} and the same options"
+    return "; go on with --resume"
