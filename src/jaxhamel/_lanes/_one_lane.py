@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend.core import jaxpr_as_fun
 
+from jaxhamel._lanes._divided._composed_products import with_composed_products
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._linear_algebra import is_too_large
@@ -23,7 +24,7 @@ LONGEST_GROWTH = 1.5
 # Programs of up to SHORT scalar operations are written out whatever the ratio: they compile as fast as operations on arrays
 # and run 2 to 40 times as fast. At most SHORT_SINES of these operations may come from functions that take many each, such as
 # sines: in arrays XLA vectorises these functions.
-SHORT, SHORT_SINES = 9_000, 3_000
+SHORT, SHORT_SINES = 10_000, 3_000
 # The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
 # have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations
 # on arrays (docs/performance.md#trees-of-fifty-links).
@@ -57,6 +58,7 @@ def one_lane(f: Callable) -> Callable:
 
         columns = [jnp.asarray(leaf)[None] for leaf in leaves]
         closed, batched, values = traced(flat, [True] * len(columns), columns)
+        closed = with_composed_products(closed)
         if is_worth_it(closed, batched):
             out = [x[0] for x in run_traced(closed, batched, values, 1, quiet=True)]
         else:

@@ -38,13 +38,13 @@ def evaluated(
         else:
             out = special(equation, operands)
         if out is None:
-            known.update(_run_equation(jaxpr, equation, known))
+            known.update(run_equation(jaxpr, equation, known))
         else:
             known.update(zip(equation.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
-def _run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
+def run_equation(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
     """Runs one equation and returns its results by variable."""
     given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
     made = [v for v in equation.outvars if not isinstance(v, DropVar)]
