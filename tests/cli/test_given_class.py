@@ -252,10 +252,18 @@ def test_new_writes_all_files_or_none(tmp_path, monkeypatch):
     assert run("new", "trolley", "--out", tmp_path).exit_code == 0
 
 
-@pytest.mark.parametrize(("table", "word"), [("system", "`system.force`"), (None, "`force`")])
-def test_an_error_of_a_table_and_of_a_method(table, word):
+@pytest.mark.parametrize(
+    ("table", "name", "word"),
+    [
+        ("system", "mass", "`system.mass`"),
+        (None, "force", "`force`"),
+        ("task", "n_constraints", "`n_constraints`"),
+    ],
+)
+def test_an_error_of_a_table_and_of_a_method(table, name, word):
+    """An attribute of the user's class is no key of the table that is read when the class fails."""
     with pytest.raises(ScenarioError) as caught, named(table):
-        raise TypeError("`force` of Trolley\n   fails")
+        raise TypeError(f"`{name}` of Trolley\n   fails")
     assert str(caught.value) == f"{word} of Trolley fails"
 
 

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -65,7 +66,7 @@ def named(table: str | None) -> Iterator[None]:
     """A context that turns an error of the library into a `ScenarioError` of one line.
 
     With the table `system` an error about `radius` names `system.radius`. None keeps the message, as is right for an error
-    about a method of the user's own class.
+    about a method of the user's own class. A name that every class of systems has, such as `n_constraints`, is no key.
     """
     try:
         yield
@@ -74,8 +75,13 @@ def named(table: str | None) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         message = " ".join(str(error).split())
         if table is not None:
-            message = re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)
+            message = re.sub(r"`(\w+)`", partial(_key_in, table), message, count=1)
         raise ScenarioError(message) from error
+
+
+def _key_in(table: str, word: re.Match[str]) -> str:
+    """A name between backquotes as a key of the table, unless it is an attribute of all systems."""
+    return word[0] if hasattr(System, word[1]) else f"`{table}.{word[1]}`"
 
 
 def check_constructed(thing: Any) -> None:
