@@ -11,9 +11,9 @@ without contacts, its own loop in C, with steps of 0.01 and 0.0025 s. Here: `sim
 a ladder of tens whose error is no larger. An error is the largest of all angles and places at the end, against `simulate`
 at a tolerance of 1e-13. Medians of runs in turns, processor seconds.
 
-Ensembles: 1,024 trajectories whose initial rates have a spread of 0.1 rad/s, by `ensemble.rollout` with RK4, and 16 of them
-by MuJoCo, one after the other, both with steps of 0.01 s. Errors are the largest of these 16. Processor seconds of all
-threads give the speed per core.
+Ensembles: 1,024 trajectories whose initial rates have a spread of 0.1 rad/s, by `ensemble.rollout` with RK4 under
+`ensemble.jit`, and 16 of them by MuJoCo, one after the other, both with steps of 0.01 s. Errors are the largest of these 16.
+Processor seconds of all threads give the speed per core.
 
 The last line is one JSON object: `ratio` is MuJoCo over `simulate` for the slowest case, `ratio_ensemble` trajectories a
 second of `rollout` over MuJoCo's, `rows` and `ensembles` have all. `--quick`: 5 links. `--case NAME`: this one alone.
@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = sys.path.pop(0)  # a file of this folder would shadow the package `mujoco`
-import equinox as eqx  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -284,7 +283,7 @@ def rolled_out(case: Case | Robot) -> Callable:
     """The ends of an ensemble as a function of its initial rates, by RK4."""
     (system, q), ts = case.start(), np.array([0.0, SECONDS])
 
-    @eqx.filter_jit
+    @ensemble.jit
     def run(system, u):
         options = {"dt": STEPS[0], "in_axes": (None, None, 0, None)}
         found, _ = ensemble.rollout(system, q, u, ts, None, **options)
