@@ -55,7 +55,7 @@ def solved(tmp_path_factory):
         patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
         result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
     assert result.exit_code == 0, result.stderr
-    assert "jit(_after_steps)" in COMPILED
+    assert "jit(after_steps)" in COMPILED
     assert not COMPILED & {"jit(_solve)", "jit(_measurements)", "jit(_mapped)"}
     return folder, result
 

@@ -25,13 +25,16 @@ from jaxhamel.control._checks._methods import (
     check_has_start,
     check_is_in_the_equations,
 )
+from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._indirect._indirect import Indirect, first_nodes, why_no_start
 from jaxhamel.control._indirect._newton import (
     assembled,
     by_parameter,
+    counts_of,
     is_finite,
     least_squares,
-    sizes_of,
+    scales_of,
+    size_of_costates,
     stepped,
 )
 from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equations, is_free
@@ -84,7 +87,8 @@ def continuation(
     - `parameter`: selects a number of the problem, as for `equinox.tree_at`: `lambda problem: problem.system.mass`; not one
       of the times or of the initial state, which are fixed.
     - `to`: the last value of a; the first step goes towards it.
-    - `step`, `longest`: the first and the longest Δs, in the norm (mean of |Δz|² + Δa²)^½; `points`: the largest number K
+    - `step`, `longest`: the first and the longest Δs, in the norm (mean of |Δz|² + Δa²)^½, where z is divided by the
+      sizes of the direct method; `points`: the largest number K
       of points.
 
     **Returns:** an `ExtremalBranch`, also if it ends before `to`. Points beyond a fold satisfy Pontryagin's conditions, but
@@ -101,7 +105,7 @@ def continuation(
     first = method.direct.run(problem)
     check_has_start(why_no_start(first))
     value = jnp.asarray(parameter(problem))
-    search = _BranchSearch(problem, parameter, first.optimum[0].shares, first_nodes(first), value)
+    search = _BranchSearch(problem, parameter, first.optimum[0], first_nodes(first), value)
     status = search.run(to, step, longest, points)
     return search.branch(status)
 
@@ -120,17 +124,20 @@ class _BranchSearch:
     `points`, `slopes`: the points found so far, and da/ds at each; `folds`: the values of the parameter at folds.
     """
 
-    def __init__(self, problem: ControlProblem, where: Any, shares: Any, nodes: Any, value: Any):
-        self.problem, self.where, self.shares = problem, where, shares
-        self.sizes = sizes_of(nodes, is_free(problem))
+    def __init__(
+        self, problem: ControlProblem, where: Any, direct: Transcription, nodes: Any, value: Any
+    ):
+        self.problem, self.where, self.shares = problem, where, direct.shares
+        self.counts = counts_of(nodes, is_free(problem))
+        self.scales = scales_of(direct, self.counts)
         self.dtype = value.dtype
-        n = self.sizes.unknowns
+        n = self.counts.unknowns
         self.metric = np.append(np.full(n, 1 / n), 1.0)
         self.points: list[_Point] = []
         self.slopes: list[float] = []
         self.folds: list[float] = []
         start = self._at(nodes, float(value))
-        check_is_in_the_equations(by_parameter(start.found))
+        check_is_in_the_equations(by_parameter(start.found, self.scales))
         unit = np.append(np.zeros(n), 1.0)
         corrected, _ = self._corrected(start, unit, 0.0)
         check_has_start(None if corrected is not None else "no extremal was found at the start")
@@ -141,7 +148,7 @@ class _BranchSearch:
         """Adds points, up to `most`, until the parameter reaches `to`; returns the reason for the end. `h`: the first Δs."""
         first = self.points[0].value
         sign = 1.0 if to >= first else -1.0
-        tangent = self._tangent(self.points[0], np.append(np.zeros(self.sizes.unknowns), sign))
+        tangent = self._tangent(self.points[0], np.append(np.zeros(self.counts.unknowns), sign))
         self.slopes.append(float(tangent[-1]))
         while len(self.points) < most:
             new, corrections = self._corrected(self.points[-1], tangent, h)
@@ -163,7 +170,7 @@ class _BranchSearch:
 
     def _finish(self, to: float) -> str:
         """Adds the last point, at which the parameter is `to`; returns the reason for the end."""
-        n = self.sizes.unknowns
+        n = self.counts.unknowns
         last, unit = self.points[-1], np.append(np.zeros(n), 1.0)
         new, _ = self._corrected(last, unit, to - last.value)
         if new is None:
@@ -178,8 +185,8 @@ class _BranchSearch:
 
     def _bordered(self, point: _Point, row: Any) -> tuple[Any, Any]:
         """(F, ∂F/∂(z, a) with one more row: the vector `row` times the metric)."""
-        residual, matrix = assembled(point.found, self.sizes)
-        matrix = np.column_stack([matrix, by_parameter(point.found)])
+        residual, matrix = assembled(point.found, self.counts, self.scales)
+        matrix = np.column_stack([matrix, by_parameter(point.found, self.scales)])
         return residual, np.vstack([matrix, self.metric * row])
 
     def _tangent(self, point: _Point, before: Any) -> Any:
@@ -199,7 +206,7 @@ class _BranchSearch:
             if not is_finite(point.found):
                 return None, k
             residual, matrix = self._bordered(point, tangent)
-            scale = 1.0 + float(jnp.max(jnp.abs(point.nodes.costates)))
+            scale = size_of_costates(point.nodes, self.scales)
             if np.max(np.abs(residual)) <= TOLERANCE * scale and abs(passed - h) <= TOLERANCE:
                 nodes = point.nodes._replace(c=point.found.c)
                 return point._replace(nodes=nodes), k
@@ -210,7 +217,8 @@ class _BranchSearch:
 
     def _after_change(self, point: _Point, change: Any) -> _Point:
         """The point after a change of (z, a), which need not be on the branch."""
-        nodes = stepped(self.problem.system.space, point.nodes, change[:-1], self.sizes)
+        space = self.problem.system.space
+        nodes = stepped(space, point.nodes, change[:-1], self.counts, self.scales)
         return self._at(nodes, point.value + float(change[-1]))
 
     def _fold(self, start: _Point, tangent: Any, h: float) -> float:

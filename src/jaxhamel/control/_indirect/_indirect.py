@@ -20,9 +20,11 @@ from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._points import PiecewisePolynomial, lagrange
 from jaxhamel.control._indirect._newton import (
     assembled,
+    counts_of,
     is_finite,
     least_squares,
-    sizes_of,
+    scales_of,
+    size_of_costates,
     stepped,
 )
 from jaxhamel.control._indirect._pontryagin import control_hessian
@@ -35,6 +37,7 @@ from jaxhamel.control._indirect._shooting import (
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report
+from jaxhamel.control._scaling._sizes import size_of
 
 HALVINGS = 8  # the largest number of halvings of a step that does not reduce the residual
 
@@ -52,7 +55,7 @@ class Indirect(eqx.Module):
 
     - `direct`: the `Collocation` from whose solution the shooting starts; it must converge.
     - `tolerance`: the largest residual, a gap between intervals or a condition at the end, relative to the size of the
-      costates; at least 1e-5 in single precision.
+      costates, all in the sizes of the direct method; at least 1e-5 in single precision.
     - `max_iterations`: the largest number of Newton iterations.
 
     It takes problems in which no limit binds and H has a strict minimum in the control; conditions at the end may depend on
@@ -113,11 +116,14 @@ def why_no_start(first: Result) -> str | None:
 
 
 def least_curvature(first: Result) -> float:
-    """The least eigenvalue of ∂²H/∂c² at the nodes."""
+    """The least eigenvalue of ∂²H/∂c² at the nodes, in the sizes of the controls and the cost."""
+    transcription = first.optimum[0]
+    sizes = np.broadcast_to(size_of(transcription.sizes, "c"), (transcription.n_controls,))
     c = jnp.asarray(first.optimum[1].c)
     q, u = jax.tree.map(lambda x: x[:-1], first.states)
     found = _curvatures(first.problem, first.ts[:-1], q, u, c[:, 0], first.costates[:-1])
-    return float(np.min(np.linalg.eigvalsh(np.asarray(found))))
+    in_sizes = np.asarray(found) * np.outer(sizes, sizes) / float(transcription.cost_unit)
+    return float(np.min(np.linalg.eigvalsh(in_sizes)))
 
 
 @compiled
@@ -147,7 +153,8 @@ class ExtremalSearch(AbstractSearch):
         self.shares, self.nodes = first.optimum[0].shares, first_nodes(first)
         least = 1e-13 if self.nodes.u.dtype == jnp.float64 else 1e-5
         self.tolerance = max(method.tolerance, least)
-        self.sizes = sizes_of(self.nodes, is_free(self.problem))
+        self.counts = counts_of(self.nodes, is_free(self.problem))
+        self.scales = scales_of(first.optimum[0], self.counts)
         self.found: Equations | None = None
         self.size = np.inf
         self.stuck = False
@@ -156,11 +163,12 @@ class ExtremalSearch(AbstractSearch):
         if self.found is None:
             self._evaluate(self.nodes)
             return
-        residual, matrix = assembled(self.found, self.sizes)
+        residual, matrix = assembled(self.found, self.counts, self.scales)
         step, before = -least_squares(matrix, residual), self.size
         start = self.nodes
         for halving in range(HALVINGS):
-            trial = stepped(self.problem.system.space, start, 0.5**halving * step, self.sizes)
+            shorter = 0.5**halving * step
+            trial = stepped(self.problem.system.space, start, shorter, self.counts, self.scales)
             self._evaluate(trial)
             if self.size < before:
                 return
@@ -176,10 +184,10 @@ class ExtremalSearch(AbstractSearch):
         )  # fmt: skip
 
     def _size_of(self, found: Equations) -> float:
-        """The largest residual relative to the size of the costates."""
-        scale = 1.0 + float(jnp.max(jnp.abs(self.nodes.costates)))
-        parts = [np.max(np.abs(np.asarray(x)), initial=0.0) for x in (found.gaps, found.last)]
-        return float(max(parts)) / scale
+        """The largest residual, in sizes, relative to that of the costates."""
+        residual = np.concatenate([np.ravel(found.gaps), np.ravel(found.last)])
+        largest = float(np.max(np.abs(residual) / self.scales.equations))
+        return largest / size_of_costates(self.nodes, self.scales)
 
     def verdict(self) -> Verdict | None:
         many = counted(len(self.rows), self.unit)

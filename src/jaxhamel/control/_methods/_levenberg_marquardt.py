@@ -6,7 +6,9 @@ With r ≈ r + Jz, d ≈ d + Dz, H = JᵀJ, g = Jᵀr the step z solves
     [ D                0  ] [ y ] = − [ d         ]
 
 by two Cholesky factorisations, the second of S = D (H + λ1 + σDᵀD)⁻¹ Dᵀ. The terms with σ do not
-change the solution; they make the first block positive definite. While d is large the conditions
+change the solution; they make the first block positive definite, and the eigenvalues of S about 1/σ
+or, where conditions depend on one another, 0. Dependent conditions, which the step need not meet, get
+multipliers of at most about σ|d| (`_bounded_solve`). While d is large the conditions
 are only penalised (y = 0), which is a plain Levenberg–Marquardt step for |r|² + σ|d|².
 
 Two second-order corrections with the same factors bring d at the end of the step back towards zero.
@@ -25,6 +27,9 @@ from jax import tree
 from jax.lax import fori_loop
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float
+
+# Share of the largest diagonal entry of S; conditions whose eigenvalue of S is below it count as dependent on the others.
+DEPENDENT = 1e-8
 
 
 class Iterate(NamedTuple):
@@ -74,9 +79,9 @@ def next_iterate(
     iterate = _judged(iterate, there, penalty)
     point, model = iterate.point, iterate.model
     exact = iterate.exact | (jnp.max(jnp.abs(model.d), initial=0.0) < switch)
-    z, y = _direction(iterate, exact, lambda z: conditions(move(point, z)), penalty)
+    z, y, left = _direction(iterate, exact, lambda z: conditions(move(point, z)), penalty)
     cost = model.cost + jnp.dot(model.g, z) + jnp.dot(z, model.H @ z) / 2
-    d = jnp.where(exact, 0.0, model.d + model.D @ z)
+    d = jnp.where(exact, left, model.d + model.D @ z)
     predicted = _merit(cost, d, y, penalty)
     return iterate._replace(candidate=move(point, z), y=y, predicted=predicted, exact=exact)
 
@@ -112,7 +117,8 @@ def _judged(iterate: Iterate, there, penalty) -> Iterate:
 
 
 def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty):
-    """(z, y): the step with its second-order corrections, and the multipliers."""
+    """(z, y, d): the step with its second-order corrections, the multipliers, and the residuals that the step leaves in the
+    linearised conditions if it satisfies them, 0 unless they contradict one another."""
     model = iterate.model
     shifted = model.H + iterate.damping * jnp.eye(model.H.shape[0], dtype=model.H.dtype)
     L = jnp.linalg.cholesky(shifted + penalty * model.D.T @ model.D)
@@ -124,24 +130,36 @@ def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty)
         return solve_triangular(L, b, lower=True, trans=1)
 
     Z, w = forward(model.D.T), forward(model.g + penalty * model.D.T @ model.d)
-    factor = (jnp.linalg.cholesky(_regular(Z.T @ Z)), True)
+    S = Z.T @ Z
+    raised = S + DEPENDENT * jnp.max(jnp.diagonal(S)) * jnp.eye(S.shape[0], dtype=S.dtype)
+    factor = jnp.linalg.cholesky(raised)
 
-    def only_exact(v):
-        return jnp.where(exact, v, jnp.zeros_like(v))
+    def multipliers(d):
+        found = _bounded_solve(S, factor, d)
+        return jnp.where(exact, found, jnp.zeros_like(found))
 
-    y = only_exact(cho_solve(factor, model.d - Z.T @ w))
+    y = multipliers(model.d - Z.T @ w)
     z = -backward(w + Z @ y)
+    left = model.d + model.D @ z
 
     def correct(_, z):
-        return z - backward(Z @ only_exact(cho_solve(factor, conditions(z))))
+        return z - backward(Z @ multipliers(conditions(z)))
 
-    return fori_loop(0, 2, correct, z), y
+    return fori_loop(0, 2, correct, z), y, left
 
 
-def _regular(S):
-    """S with its diagonal raised by the size of rounding, since conditions may be dependent."""
-    tiny = 10 * jnp.finfo(S.dtype).eps * jnp.max(jnp.diagonal(S))
-    return S + tiny * jnp.eye(S.shape[0], dtype=S.dtype)
+def _bounded_solve(S, factor, b):
+    """Solves S x = b, where `factor` is Cholesky's factor of S + τ1.
+
+    x = (S + τ1)⁻¹ S (S + τ1)⁻¹ b, refined once: parts of b that belong to eigenvalues s of S far above τ are divided by s
+    up to (2 τ/s)², and those far below τ are multiplied by at most 2 s/τ², so that x is bounded where S is singular.
+    """
+
+    def filtered(b):
+        return cho_solve((factor, True), S @ cho_solve((factor, True), b))
+
+    x = filtered(b)
+    return x + filtered(b - S @ x)
 
 
 def stationarity(model, y) -> Float[Array, ""]:

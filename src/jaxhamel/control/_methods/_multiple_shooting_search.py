@@ -3,76 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel._lanes._xla_cpu._jit import MANY_RUNS, compiled_with
 from jaxhamel._search._loop import Progress, Verdict
 from jaxhamel._search._saved import named_arrays, restored
 from jaxhamel.control._checks._collocation import check_fits
-from jaxhamel.control._methods._levenberg_marquardt import (
-    Iterate,
-    first_iterate,
-    next_iterate,
-    stationarity,
-)
+from jaxhamel.control._methods._levenberg_marquardt import Iterate
 from jaxhamel.control._methods._method import AbstractControlSearch
-from jaxhamel.control._methods._shooting import (
-    Grid,
-    Point,
-    QuadraticModel,
-    Shooting,
-    conditions,
-    grid_of,
-    move,
-)
+from jaxhamel.control._methods._shooting import Point, grid_of
+from jaxhamel.control._methods._shooting_sizes import ShootingSizes, sizes_of_model, unit_sizes
+from jaxhamel.control._methods._shooting_steps import after_steps, iterate_of
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.mechanics._tangent import tangent_size
 
 NOT_FINITE = "the cost or the motion is not finite where the search starts: look for a NaN in costs and control"
 STUCK = 1e14  # a damping above this means that no step is accepted any more
-
-
-@compiled_with(MANY_RUNS)
-def _after_steps(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
-    """(the iterate after a Levenberg–Marquardt step, the numbers to report), for one start or for many."""
-
-    def one(iterate):
-        return _after_step(shooting, problem, grid, iterate, penalty, switch)
-
-    return one(iterate) if iterate.damping.ndim == 0 else jax.vmap(one)(iterate)
-
-
-def _after_step(shooting, problem, grid, iterate: Iterate, penalty, switch):
-    iterate = next_iterate(
-        iterate,
-        evaluate=lambda point: shooting.model(problem, grid, point),
-        conditions=lambda point: shooting.defects(problem, grid, point),
-        move=lambda point, z: move(problem, point, z),
-        penalty=penalty,
-        switch=switch,
-    )
-    span = problem.ts[-1] - problem.ts[0]
-    gaps = tangent_size(problem.system) * (problem.ts.shape[0] - 1)
-    numbers = {
-        "cost": iterate.model.cost,
-        "tracking_rms": _tracking_rms(problem, iterate.model.tracking / span),
-        "defect": jnp.max(jnp.abs(iterate.model.d)),
-        "missed": jnp.max(jnp.abs(iterate.model.d[gaps:]), initial=0.0),
-        "gradient_norm": stationarity(iterate.model, iterate.y),
-        "damping": iterate.damping,
-        "accepted": iterate.accepted,
-    }
-    return iterate, numbers
-
-
-def _tracking_rms(problem, mean_square):
-    """The tracking error (RMS); NaN without a tracking cost."""
-    tracked = problem.tracking is not None
-    return jnp.sqrt(mean_square) if tracked else jnp.full_like(mean_square, jnp.nan)
+SAME = 1e-3  # relative change below which the largest residual of the conditions counts as the same
 
 
 def _chosen_of(condition, a, b):
@@ -94,30 +42,6 @@ def best_start(costs, defects, switch: float) -> int:
     return int(np.argmin(np.where(np.isnan(ranks), np.inf, ranks)))
 
 
-def _first_iterate(problem: ControlProblem, damping, p) -> Iterate:
-    """The iterate before the first evaluation, with the states of the problem's guess and the parameters p."""
-    q, u = problem.guess
-
-    def given(rows, first):
-        return rows.at[0].set(first)
-
-    point = Point(jax.tree.map(given, q, problem.q0), given(u, problem.u0), p)
-    return first_iterate(point, _blank(problem, point), damping)
-
-
-def _blank(problem, point: Point) -> QuadraticModel:
-    """A quadratic model of zeros, with the shapes of the problem's model."""
-    n, N = tangent_size(problem.system), point.u.shape[0] - 1
-    last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
-    ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
-
-    def zeros(*shape):
-        return jnp.zeros(shape, point.u.dtype)
-
-    z, c = n * N + point.p.shape[0], n * N + ends
-    return QuadraticModel(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
-
-
 def _unmet_conditions(row: dict[str, float]) -> str:
     """A sentence on the conditions that are not met."""
     if row["missed"] < row["defect"]:
@@ -129,17 +53,21 @@ def _unmet_conditions(row: dict[str, float]) -> str:
 
 
 class SavedPoint(NamedTuple):
-    """The saved part of an `Iterate`. The model is evaluated again at the point, and the step from it computed again."""
+    """The saved part of an `Iterate`, and the sizes in which it is.
+
+    The model is evaluated again at the point, and the step from it computed again.
+    """
 
     point: Point
     y: Float[Array, "*S c"]
     damping: Float[Array, "*S"]
     exact: Bool[Array, "*S"]
+    sizes: ShootingSizes
 
     @classmethod
-    def of(cls, iterate: Iterate) -> "SavedPoint":
+    def of(cls, iterate: Iterate, sizes: ShootingSizes) -> "SavedPoint":
         """The part of `iterate` that is saved."""
-        return cls(iterate.point, iterate.y, iterate.damping, iterate.exact)
+        return cls(iterate.point, iterate.y, iterate.damping, iterate.exact, sizes)
 
 
 class MultipleShootingSearch(AbstractControlSearch):
@@ -159,22 +87,28 @@ class MultipleShootingSearch(AbstractControlSearch):
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
 
         def first(p):
-            return _first_iterate(problem, method.damping, p)
+            return iterate_of(problem, method.damping, p)
 
-        self.iterate = first(p) if p.ndim == 1 else jax.vmap(first)(p)
+        self.iterate: Iterate = first(p) if p.ndim == 1 else jax.vmap(first)(p)
+        self.first: Iterate | None = self.iterate  # until the sizes are known
+        ends = self.iterate.model.d.shape[-1]
+        self.sizes = unit_sizes(self.iterate.model.g.shape[-1], ends, problem.u0.dtype)
+        self.exact_since = (
+            method.max_iterations
+        )  # the iteration from which a start keeps the linearised conditions
         self.before_closing: Iterate | None = None
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The last point before the gaps are closed, with its multipliers and damping, as named arrays for `resume`."""
         at = self.iterate if self.before_closing is None else self.before_closing
-        return named_arrays(SavedPoint.of(at))
+        return named_arrays(SavedPoint.of(at, self.sizes))
 
     def resume(self, saved: Mapping[str, np.ndarray]) -> None:
         """Continues from the arrays of `to_arrays` of an earlier search on the same problem.
 
         **Raises:** `ValueError` if the arrays do not fit the problem.
         """
-        at = check_fits(restored(saved, SavedPoint.of(self.iterate)))
+        at = check_fits(restored(saved, SavedPoint.of(self.iterate, self.sizes)))
         begun, first = at.point, self.iterate.point
         many = begun.u.ndim - self.problem.guess[1].ndim
         node = (slice(None),) * many + (0,)  # the first node is the problem's initial state
@@ -184,19 +118,41 @@ class MultipleShootingSearch(AbstractControlSearch):
 
         q = jax.tree.map(with_first, begun.q, first.q)
         point = begun._replace(q=q, u=with_first(begun.u, first.u))
-        self.iterate = self.iterate._replace(**at._replace(point=point)._asdict(), candidate=point)
+        self.iterate = self.iterate._replace(
+            point=point, y=at.y, damping=at.damping, exact=at.exact, candidate=point
+        )
+        self.sizes, self.first = at.sizes, None
 
     def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         ending = super().run(progress)
         return ending if ending.status == NOT_FINITE else self._close_gaps(ending, progress)
 
     def make_iterations(self) -> None:
-        self.iterate, numbers = _after_steps(
-            self.shooting, self.problem, self.grid, self.iterate, *self.limits
-        )
+        rows = self._step()
+        if self._takes_sizes():
+            rows = self._step()
+        self.note(**{name: float(values[self.best]) for name, values in rows.items()})
+
+    def _step(self) -> dict[str, np.ndarray]:
+        """Makes a step of every start; returns the numbers of all starts."""
+        given = self.shooting, self.problem, self.grid, self.sizes, self.iterate
+        self.iterate, numbers = after_steps(*given, *self.limits)
         rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
         self.best = best_start(rows["cost"], rows["defect"], self.method.switch)
-        self.note(**{name: float(values[self.best]) for name, values in rows.items()})
+        return rows
+
+    def _takes_sizes(self) -> bool:
+        """Whether the model at the guess, after the first step, has other sizes than 1; the search then begins anew."""
+        first, self.first = self.first, None
+        if first is None:
+            return False
+        model = self.iterate.model
+        if model.cost.ndim:
+            model = jax.tree.map(lambda x: x[self.best], model)
+        self.sizes = sizes_of_model(self.problem, model)
+        scales = any(bool(np.any(np.asarray(x) != 1.0)) for x in self.sizes)
+        self.iterate = first if scales else self.iterate
+        return scales
 
     def report(self) -> Progress:
         row = self.rows[-1]
@@ -232,6 +188,8 @@ class MultipleShootingSearch(AbstractControlSearch):
             return Verdict(True, "the cost falls no further")
         if not np.isfinite(row["cost"] + row["defect"]):
             return Verdict(False, NOT_FINITE)
+        if self._stays_apart():
+            return Verdict(False, "no step comes closer to meeting the conditions")
         if row["damping"] > STUCK and not self._go_on_with_conditions():
             return Verdict(bool(met), "no step lowers the cost any more")
         return None
@@ -245,6 +203,7 @@ class MultipleShootingSearch(AbstractControlSearch):
         stuck = (it.damping > STUCK) & ~it.exact
         if not np.any(stuck):
             return False
+        self.exact_since = len(self.rows)
         # The candidate is a rejected one; the next step begins at the current point, which is judged anew.
         candidate = _chosen_of(stuck, it.point, it.candidate)
         damping = jnp.where(stuck, jnp.asarray(self.method.damping, it.damping.dtype), it.damping)
@@ -264,6 +223,14 @@ class MultipleShootingSearch(AbstractControlSearch):
             return False
         costs = [row["cost"] for row in met[-count - 1 :]]
         return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
+
+    def _stays_apart(self, count: int = 10) -> bool:
+        """Whether steps that satisfy the linearised conditions have left the largest residual of the conditions as it is,
+        over the last `count` accepted ones: then the conditions contradict one another."""
+        rows = [row for row in self.rows[self.exact_since :] if row["accepted"]]
+        defects = [row["defect"] for row in rows[-count - 1 :]]
+        met = min(defects, default=0.0) < self.method.switch
+        return len(rows) > count and not met and max(defects) < (1 + SAME) * min(defects)
 
     def _close_gaps(self, ending: Verdict, progress: Callable[..., Any] | None) -> Verdict:
         """Closes the gaps by heavily damped steps, which are Newton steps for the conditions alone."""

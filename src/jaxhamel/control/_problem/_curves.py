@@ -38,10 +38,21 @@ def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
 
     **Arguments:** `curve`. **Returns:** p, and `rebuild`: p → curve, with `rebuild(p)` equal to `curve`.
     """
-    spec = curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
-    free, fixed = eqx.partition(curve, spec)
+    free, fixed = _partition(curve)
     p, unravel = ravel_pytree(free)
     return p, lambda p: eqx.combine(unravel(p), fixed)
+
+
+def free_arrays(curve: Any) -> list[Array]:
+    """The arrays of a curve whose entries are the free parameters, in the order of `free_parameters`."""
+    return jax.tree.leaves(_partition(curve)[0])
+
+
+def _partition(curve: Any) -> tuple[Any, Any]:
+    """(the curve's free arrays, all other parts)."""
+    return eqx.partition(
+        curve, curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
+    )
 
 
 def support(curve, t0: float, t1: float) -> Bool[np.ndarray, " P"]:

@@ -81,8 +81,7 @@ class Scaling:
 def first_unit(transcription: Transcription, w: CollocationPoint) -> float:
     """The unit for a search from the guess `w`: 1 if the larger cost of `w` and `bent(w)` is of moderate size."""
     costs = [float(evaluated(transcription, x)[0]) for x in (w, bent(transcription, w))]
-    size = max((abs(x) for x in costs if np.isfinite(x)), default=1.0)
-    return 1.0 if size == 0 or LEAST <= size <= LARGEST else _power_of_two(size)
+    return unit_of(max((abs(x) for x in costs if np.isfinite(x)), default=1.0))
 
 
 def smaller_by(transcription: Transcription, state: SearchState) -> float:
@@ -94,6 +93,12 @@ def smaller_by(transcription: Transcription, state: SearchState) -> float:
     most = LARGEST_SHARE if state.mu.dtype == jnp.float64 else 1e-3
     factor = min(cost if cost < SMALL else 1.0, 0.5 * most / share if share > most else 1.0)
     return 1.0 if factor == 1.0 else max(_power_of_two(factor), LEAST_FACTOR)
+
+
+def unit_of(size: float) -> float:
+    """The unit of costs of this size; 1 if the size is moderate or unknown, that is 0 or not finite."""
+    moderate = size == 0 or not np.isfinite(size) or LEAST <= size <= LARGEST
+    return 1.0 if moderate else _power_of_two(size)
 
 
 def _power_of_two(size: float) -> float:

@@ -3,41 +3,70 @@
 Derivatives are differences of values of a program that the search has compiled already: their magnitude is all that counts.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._collocation._start import bent
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
-from jaxhamel.control._scaling._sizes import KnownSizes, TypicalSizes, related
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._scaling._sizes import (
+    KnownSizes,
+    TypicalSizes,
+    coordinates_about_first,
+    extents,
+    related,
+)
+
+STEPS = 5  # the largest number of steps, from 1 to 1e12, that are tried for the size of a state by the cost
 
 
 def sizes_at(transcription: Transcription, w: CollocationPoint) -> TypicalSizes | None:
     """The sizes of a transcription's unknowns and equations, from the guess `w`; None if all of them count as 1."""
-    extents = _extents(transcription, w)
-    tables = [_derivatives(transcription, at, extents) for at in (w, bent(transcription, w))]
+    x = extents(_from_first(transcription, w))
+    tables = [_derivatives(transcription, at, x) for at in (w, bent(transcription, w))]
     rates, limits, conditions = (np.maximum(*pair) for pair in zip(*tables, strict=True))
     bounds = [np.abs(np.asarray(x)[0, 0]) for x in (transcription.lower, transcription.upper)]
     largest = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
-    known = KnownSizes(extents, _parameters(transcription, w), largest, rates, limits, conditions)
+    misses = _misses(transcription, w)
+    given = np.any(x > 0) or np.any(misses > 0)
+    by_cost = np.zeros_like(x) if given else _sizes_by_cost(transcription, w)
+    p = _parameters(transcription, w)
+    known = KnownSizes(x, p, misses, by_cost, largest, rates, limits, conditions)
     return related(known, w.X.dtype)
-
-
-def _extents(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " d"]:
-    """The largest differences of the guess from its first configuration, and its largest quasi-velocities."""
-    both = np.abs(np.asarray(_from_first(transcription, w)))
-    return np.max(np.where(np.isfinite(both), both, 0.0), axis=0)
 
 
 @compiled_with(QUICK)
 def _from_first(transcription: Transcription, w: CollocationPoint) -> Float[Array, "N+1 d"]:
-    """The coordinates of the nodes' configurations in the chart about the first one, and the quasi-velocities."""
-    q, u = transcription.states(w)
-    local = jax.vmap(lambda x: transcription.system.space.local(along(q, 0), x))(q)
-    return jnp.concatenate([local, u], axis=1)
+    """The coordinates of the nodes of the guess in the chart about the first one."""
+    return coordinates_about_first(transcription.system.space, *transcription.states(w))
+
+
+def _misses(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " b"]:
+    """The absolute residuals of the conditions at the guess; those that are not finite count as 0."""
+    residuals = np.abs(np.asarray(evaluated(transcription, w)[1].conditions, float))
+    return np.where(np.isfinite(residuals), residuals, 0.0)
+
+
+def _sizes_by_cost(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " d"]:
+    """For each state the change that raises the cost of the guess by its own size; 0 where no change does."""
+    cost = abs(float(evaluated(transcription, w)[0]))
+    if not 0 < cost < np.inf:
+        return np.zeros(w.X.shape[-1])
+    return np.array([_size_by_cost(transcription, w, k, cost) for k in range(w.X.shape[-1])])
+
+
+def _size_by_cost(transcription: Transcription, w: CollocationPoint, k: int, cost: float) -> float:
+    """The change of the state's coordinate `k` that raises the cost by `cost`, if the cost is quadratic in it."""
+    base, clear = float(evaluated(transcription, w)[0]), 1e6 * float(np.finfo(w.X.dtype).eps)
+    step = 1.0
+    for _ in range(STEPS):
+        costs = [float(evaluated(transcription, _displaced(w, k, x))[0]) for x in (step, -step)]
+        share = (np.mean(costs) - base) / cost
+        if share > clear:
+            return step / float(share) ** 0.5
+        step *= 1e3
+    return 0.0
 
 
 def _parameters(transcription: Transcription, w: CollocationPoint) -> Float[np.ndarray, " p"]:
@@ -49,13 +78,13 @@ def _parameters(transcription: Transcription, w: CollocationPoint) -> Float[np.n
 
 
 def _derivatives(
-    transcription: Transcription, w: CollocationPoint, extents: np.ndarray
+    transcription: Transcription, w: CollocationPoint, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The largest absolute derivatives of (T f, limits, conditions) by each state and control."""
-    least = float(np.finfo(extents.dtype).eps) ** 0.25
+    least = float(np.finfo(w.X.dtype).eps) ** 0.25
     base = _values(transcription, w)
     controls = np.maximum(1.0, np.max(np.abs(np.asarray(w.c)), axis=(0, 1)))
-    steps = least * np.concatenate([np.where(extents > 0, extents, 1.0), controls])
+    steps = least * np.concatenate([np.where(x > 0, x, 1.0), controls])
     columns = []
     for k, step in enumerate(steps):
         displaced = _values(transcription, _displaced(w, k, step))

@@ -2,16 +2,22 @@
 
 A force may be of 1e-6 N and a distance of 1e7 m. A search that treats them alike regularises, ends and judges violations by
 numbers that fit neither. The sizes are found from the guess, from the bounds of the limits, and from the derivatives of the
-equations of motion: a force has the size that moves a velocity by its own size during the motion. A size between `LEAST` and
-`LARGEST` counts as 1; a problem whose sizes all lie there is not scaled. All sizes are powers of two, so that divisions by
-them cause no rounding.
+equations of motion: a force has the size that moves a velocity by its own size during the motion. Where the guess stays at
+the initial state, a state has the size that would meet a condition, or else the one that changes the cost by its own size.
+
+A size between `LEAST` and `LARGEST` counts as 1; a problem whose sizes all lie there is not scaled. All sizes are powers of
+two, so that divisions by them cause no rounding.
 """
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration
+from jaxhamel.geometry import AbstractSpace
 
 LEAST, LARGEST = 2.0**-7, 2.0**7
 
@@ -45,6 +51,8 @@ class KnownSizes(NamedTuple):
     """The sizes known before they are related to one another; 0 for an unknown size.
 
     - `x`: the largest differences of the guess from its first state; `p`: the first values of the parameters.
+    - `misses`: the residuals of the conditions at the guess; `by_cost`: the changes of each state that change the cost of
+      the guess by its own size.
     - `limits`: the largest absolute values of finite bounds.
     - `rates`, `of_limits`, `of_conditions`: the largest absolute derivatives of T f (the rates times the duration), of the
       limits and of the conditions by the states and controls.
@@ -52,6 +60,8 @@ class KnownSizes(NamedTuple):
 
     x: Float[np.ndarray, " d"]
     p: Float[np.ndarray, " p"]
+    misses: Float[np.ndarray, " b"]
+    by_cost: Float[np.ndarray, " d"]
     limits: Float[np.ndarray, " r"]
     rates: Float[np.ndarray, "d d+m"]
     of_limits: Float[np.ndarray, "r d+m"]
@@ -62,7 +72,8 @@ def related(measured: KnownSizes, dtype: Any) -> TypicalSizes | None:
     """The sizes, as arrays of a dtype; None if all of them count as 1."""
     d = len(measured.x)
     rates = _in_time_of_motion(measured.rates, d)
-    unknowns = _sizes_of_unknowns(measured.x, rates)
+    x = _filled(measured.x, _least(measured.misses, measured.of_conditions[:, :d]))
+    unknowns = _sizes_of_unknowns(x if np.any(x > 0) else measured.by_cost, rates)
     limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
     conditions = _largest(measured.of_conditions, unknowns)
     parts = unknowns[:d], unknowns[d:], np.abs(measured.p), conditions, limits
@@ -85,15 +96,23 @@ def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """The sizes of states and controls.
 
     From the known sizes follow first the sizes of the causes, the unknowns that change a state of known size by that size;
-    then the sizes of the states that unknowns of known size change. An unknown without any such relation has the size 1.
+    if an unknown does so in several ways, directly or by a chain of others, the way with the least size counts, and a state
+    is not larger than the unknowns of known size make it. Then follow the sizes of the states that unknowns of known size
+    change. An unknown without any such relation has the size 1.
     """
     d, count = len(known), rates.shape[1]
     sizes = np.concatenate([known, np.zeros(count - d)])
+    fixed = sizes > 0
     for _ in range(count):  # a chain of integrators has as many links as unknowns
-        sizes = _filled(sizes, _causes(sizes[:d], rates))
+        causes = _least(sizes[:d], rates)
+        lower = ~fixed & (causes > 0) & ((sizes == 0) | (causes < sizes))
+        sizes = np.where(lower, causes, sizes)
+    made = _largest(rates, sizes)
+    lower = ~fixed[:d] & (made > 0) & (made < sizes[:d])
+    sizes[:d] = np.where(lower, made, sizes[:d])
     for _ in range(d):
         sizes[:d] = _filled(sizes[:d], _largest(rates, sizes))
-        sizes = _filled(sizes, _causes(sizes[:d], rates))
+        sizes = _filled(sizes, _least(sizes[:d], rates))
     return np.where(sizes > 0, sizes, 1.0)
 
 
@@ -102,10 +121,11 @@ def _filled(sizes: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.where(sizes > 0, sizes, others)
 
 
-def _causes(of_states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """For each unknown the least size that changes a state by its size; 0 where it changes none of known size."""
-    links = (rates > 0) & (of_states[:, None] > 0)
-    sizes = np.divide(of_states[:, None], rates, out=np.full(rates.shape, np.inf), where=links)
+def _least(of_values: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
+    """For each unknown the least size that changes one of the values by its size; 0 where it changes none of known size."""
+    links = (derivatives > 0) & (of_values[:, None] > 0)
+    shape = derivatives.shape
+    sizes = np.divide(of_values[:, None], derivatives, out=np.full(shape, np.inf), where=links)
     least = np.min(sizes, axis=0, initial=np.inf)
     return np.where(np.isfinite(least), least, 0.0)
 
@@ -113,6 +133,20 @@ def _causes(of_states: np.ndarray, rates: np.ndarray) -> np.ndarray:
 def _largest(derivatives: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The largest change of each value if each unknown changes by its size."""
     return np.max(derivatives * sizes[None], axis=1, initial=0.0)
+
+
+def coordinates_about_first(
+    space: AbstractSpace, q: Configuration, u: Float[Array, "N+1 k"]
+) -> Float[Array, "N+1 d"]:
+    """The coordinates of configurations in the chart about the first one, and the quasi-velocities."""
+    first = jax.tree.map(lambda x: x[0], q)
+    return jnp.concatenate([jax.vmap(lambda x: space.local(first, x))(q), u], axis=1)
+
+
+def extents(coordinates: Float[Array, "N+1 d"]) -> Float[np.ndarray, " d"]:
+    """The largest absolute value of each coordinate; those that are not finite count as 0."""
+    sizes = np.abs(np.asarray(coordinates, float))
+    return np.max(np.where(np.isfinite(sizes), sizes, 0.0), axis=0)
 
 
 def _rounded(sizes: np.ndarray) -> np.ndarray:
