@@ -1,12 +1,12 @@
-"""Nodes at the times at which a limited control reaches or leaves its bound without a jump."""
+"""Nodes at the times at which a limited control reaches or leaves its bound."""
 
 from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
-from scipy.optimize import root
+from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq, root
 
 import jaxhamel
 from jaxhamel import control
@@ -82,19 +82,97 @@ def test_steep_crossings_have_two_junctions(duration, most, intervals):
     np.testing.assert_allclose(result.cost, cost, rtol=1e-7)
 
 
+def dubins():
+    """The least time of a car with the speed 1 and |turn rate| ≤ 1 from (0, 0, 0) to (4, 4, π): an arc, a straight line, on
+    which the turn rate is singular, and an arc; the circles' centres are (0, 1) and (4, 3)."""
+    ode = jaxhamel.ODE(lambda t, y, c: jnp.stack([jnp.cos(y[2]), jnp.sin(y[2]), c[0]]), 3)
+    end = jnp.array([4.0, 4.0, jnp.pi])
+    conditions = control.StateAtEnd(q=end), control.FreeEndTime(3.0, 20.0)
+    time = control.FinalCost(lambda t, q, u, control: t)
+    ts = jnp.linspace(0.0, 7.0, 3)
+    guess = jnp.linspace(jnp.zeros(3), end, 3), jnp.zeros((3, 0))
+    limits = control.PathLimit(force, -1.0, 1.0, name="turn rate")
+    problem = control.ControlProblem(
+        ode, jnp.zeros(3), jnp.zeros(0), ts, lambda t: jnp.array([0.4]), (time,),
+        (*conditions, limits), guess,
+    )  # fmt: skip
+    first = np.arctan2(2.0, 4.0)
+    least = np.pi + np.hypot(4.0, 2.0)
+    return problem, least, (first / least, 1.0 - (np.pi - first) / least)
+
+
+def follower():
+    """ẋ = c, |c| ≤ 1, from x = 1 to 0.1 in 3 s with the least ∫(x − r)² dt, r = 0.45 sin 2t: x comes to r at full speed,
+    follows it under a singular control, and leaves it at full speed."""
+
+    def reference(t, library=np):
+        return 0.45 * library.sin(2.0 * t)
+
+    ode = jaxhamel.ODE(lambda t, y, c: c, 1)
+    ts = jnp.array([0.0, 3.0])
+    limits = control.PathLimit(force, -1.0, 1.0, name="speed")
+    cost = control.RunningCost(lambda t, q, u, control: (q[0] - reference(t, jnp)) ** 2, 1.0)
+    end = control.StateAtEnd(q=jnp.array([0.1]))
+    given = (cost,), (end, limits)
+    problem = control.ControlProblem(
+        ode, jnp.ones(1), jnp.zeros(0), ts, lambda t: jnp.zeros(1), *given
+    )
+
+    def late(t):
+        return 1.0 - t - reference(t)
+
+    def early(t):
+        return 0.1 - (3.0 - t) - reference(t)
+
+    comes, leaves = brentq(late, 0.0, 1.0, xtol=1e-14), brentq(early, 2.0, 3.0, xtol=1e-14)
+    parts = (late, 0.0, comes), (early, leaves, 3.0)
+    least = sum(quad(lambda t, f=f: f(t) ** 2, *ends, epsabs=1e-13)[0] for f, *ends in parts)
+    return problem, least, (comes / 3.0, leaves / 3.0)
+
+
+@pytest.mark.parametrize(("make", "intervals"), [(dubins, 20), (follower, 20), (follower, 40)])
+def test_singular_arcs_begin_and_end_at_nodes(make, intervals):
+    """Without nodes there, the values at the points of the singular arc swing, and the cost is 2e-4 to 1e-3 too high."""
+    problem, least, junctions = make()
+    result = control.solve(problem, control.Collocation(intervals=intervals))
+    assert result.certificate.holds, result.certificate.words
+    np.testing.assert_allclose(result.cost, least, rtol=1e-7)
+    nodes = np.asarray(result.ts) / float(result.ts[-1])
+    for junction in junctions:
+        assert np.min(np.abs(nodes - junction)) < 1e-3
+
+
+def side(times, distance, binds, multiplier=None, curvature=1.0):
+    """A bound of a limit of the control, with its multipliers and the curvature of the Hamiltonian."""
+    multiplier = np.where(binds, 1.0, 0.0) if multiplier is None else multiplier
+    return _Side(0, True, times, distance, binds, multiplier, np.full(times.shape, curvature))
+
+
+@pytest.mark.parametrize("growth", [0.0, 1.0, -0.6])
+def test_a_jump_onto_a_singular_arc_is_the_double_zero_of_the_multiplier(growth):
+    """The multiplier (t − 0.3)² (1 + growth t) has its zero at 0.3; the distance jumps from 0 to values that swing."""
+    nodes = np.linspace(0.0, 1.0, 11) + 0.02 * np.sin(3.0 * np.linspace(0.0, 1.0, 11))
+    times = nodes[:-1, None] + np.diff(nodes)[:, None] * np.array([0.07, 0.33, 0.67, 0.93])
+    for free in (times < 0.3, times > 0.3):
+        multiplier = np.where(free, 0.0, (times - 0.3) ** 2 * (1.0 + growth * times))
+        distance = np.where(free, 0.5 + 0.3 * np.cos(99.0 * times), 0.0)
+        found = _on(side(times, distance, ~free, multiplier, 0.0), ())
+        np.testing.assert_allclose(found, [0.3], atol=1e-3)
+
+
 def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
     """The distance t² − 0.3² has its zero at 0.3, whether that lies within an interval or at a node."""
     points = np.array([0.1, 0.4, 0.6, 0.9])
     for nodes in (np.linspace(0.0, 1.0, 5), np.linspace(0.0, 1.0, 11)):
         times = nodes[:-1, None] + np.diff(nodes)[:, None] * points
         distance = np.maximum(times**2 - 0.09, 0.0)
-        found = _on(_Side(0, True, times, distance, distance == 0.0), ())
+        found = _on(side(times, distance, distance == 0.0, 9.0 - 9.0 * times), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-9)
 
 
 def test_a_limit_that_binds_nowhere_has_no_junction():
     times = np.linspace(0.0, 1.0, 12).reshape(3, 4)
-    assert _on(_Side(0, True, times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
+    assert _on(side(times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
 
 
 def test_cost_of_a_bound_that_is_not_reached():

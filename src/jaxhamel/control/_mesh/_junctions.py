@@ -1,10 +1,16 @@
-"""The times at which a limited control reaches or leaves a bound without a jump: its junctions; likewise those at which a
-state reaches or leaves its bound with a slope, as a speed does under a limited force.
+"""The times at which a limited control reaches or leaves a bound: its junctions; likewise those at which a state reaches or
+leaves its bound with a slope, as a speed does under a limited force.
 
 A polynomial has no kink. In an interval with a junction it leaves the bound between the collocation points; with a node at
 the junction, each interval lies on one side of it. Where the limit is inactive, the distance from the bound is a smooth
 function of time, and its zero is the junction. An error δ in the time of the node changes this function by terms of second
 order, so that each mesh with nodes at the zeros of the one before squares the error.
+
+Where the cost and the rates are linear in the control, it jumps from the bound onto a singular arc. There the multiplier of
+the bound, the switching function S, comes to zero together with its rate: S = (t − t₁)² g(t), g > 0. The junction t₁ is the
+zero of √S.
+
+Source: Kelley, Kopp and Moyer 1967 (singular arcs of order 1).
 """
 
 import itertools
@@ -18,22 +24,32 @@ from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._switches import Switch, rows_by_control
+from jaxhamel.control._mesh._switches import Switch, curvatures_of, rows_by_control
 
 # A state reaches its bound with a slope if the tangent there, drawn back over the points of its polynomial, has at least
 # this share of the polynomial's change. Otherwise the zero is double: a boundary arc begins smoothly (`_boundary_arcs`).
 SLOPE = 0.3
 NEARBY = 2.0  # how far from its two points a junction may lie, as a multiple of their distance
+# A control jumps off its bound if its way to the next values, against the curvature of the Hamiltonian, takes at most this
+# share of the time in which the switching function grew along the nearest points on the bound.
+JUMP = 1e-3
+FARTHEST = 2.0  # how far from the points on the bound, as a multiple of their distance, a singular arc may begin
 
 
 class _Side(NamedTuple):
-    """One bound of one row of the limits, at all collocation points: shares of the duration, distances, whether it binds."""
+    """One bound of one row of the limits, at all collocation points: shares of the duration, distances, whether it binds.
+
+    `multiplier`: that of the bound, per share of the duration; `curvature`: the least one of the Hamiltonian along controls
+    that change the row's function, likewise, and zero for a limit of the state.
+    """
 
     row: int
     by_control: bool
     times: Float[np.ndarray, "N s"]
     distance: Float[np.ndarray, "N s"]
     binds: Bool[np.ndarray, "N s"]
+    multiplier: Float[np.ndarray, "N s"]
+    curvature: Float[np.ndarray, "N s"]
 
 
 def junctions_of(
@@ -67,33 +83,81 @@ def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> li
     binds = binding(transcription, state.w, state.duals)
     found = []
     by_control = rows_by_control(transcription, parts)
+    weights = np.diff(shares)[:, None] * np.asarray(transcription.rule.weights)
+    multiplier = np.abs(np.asarray(state.duals.limits, float)) / weights[..., None]
     for r in range(shape[-1]):
         if np.all(lower[..., r] < upper[..., r]):
-            for distance in (slack - lower, upper - slack):
+            curvature = np.zeros_like(weights)
+            if r in by_control:
+                curvature = curvatures_of(transcription, parts, r).reshape(weights.shape) / weights
+            for distance, z in (
+                (slack - lower, state.duals.low),
+                (upper - slack, state.duals.high),
+            ):
                 near = distance[..., r] < 0.5 * (upper - lower)[..., r]
-                here = binds[..., r] & near
-                found.append(_Side(r, r in by_control, times, distance[..., r], here))
+                here = _all_binding(binds[..., r] & near, distance[..., r], np.asarray(z)[..., r])
+                at = times, distance[..., r], here
+                found.append(_Side(r, r in by_control, *at, multiplier[..., r], curvature))
     return found
+
+
+def _all_binding(binds: Bool[np.ndarray, "N s"], distance, z) -> Bool[np.ndarray, "N s"]:
+    """`binds`, and the points with smaller multipliers z: as a share of its largest one, z is larger than the distance is.
+
+    Where z comes to zero at a junction, the barrier keeps points on the bound at distances that are larger than z.
+    """
+    if not np.any(binds):
+        return binds
+    return binds | (z * np.max(distance) > distance * np.max(z))
 
 
 def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
     """The junctions of one bound."""
     jumps = [x for x in switches if x.row == side.row]
+    binds = side.binds.ravel()
+    ends = np.flatnonzero(binds[1:] != binds[:-1]).tolist()
+    ends = [k for k in ends if not any(x.before <= k < x.after for x in jumps)]
+    return [time for k in ends for time in _between(side, k)]
+
+
+def _between(side: _Side, k: int) -> list[float]:
+    """The junction between the points k and k + 1, of which one is on the bound; empty if none is found."""
     binds, times, distance = (x.ravel() for x in (side.binds, side.times, side.distance))
-    found = []
-    for k in np.flatnonzero(binds[1:] != binds[:-1]):
-        if any(x.before <= k < x.after for x in jumps):
-            continue
-        inactive = range(k, -1, -1) if binds[k + 1] else range(k + 1, len(binds))
-        points = _smooth_points(binds, inactive, side.binds.shape[1])
-        if len(points) == 1 and side.by_control:
-            found.append(float(times[k] + times[k + 1]) / 2)  # until its interval has more points
-        elif len(points) > 1:
-            room = NEARBY * (times[k + 1] - times[k])
-            between = times[k] - room, times[k + 1] + room
-            slope = 0.0 if side.by_control else SLOPE
-            found += _zero(times[points], distance[points], *between, slope)
-    return found
+    before, after = range(k, -1, -1), range(k + 1, len(binds))
+    inactive, active = (before, after) if binds[k + 1] else (after, before)
+    jump = _onto_singular_arc(side, inactive, active) if side.by_control else None
+    if jump is not None:
+        return jump
+    points = _smooth_points(binds, inactive, side.binds.shape[1])
+    if len(points) == 1 and side.by_control:
+        return [float(times[k] + times[k + 1]) / 2]  # until its interval has more points
+    if len(points) < 2:
+        return []
+    room = NEARBY * (times[k + 1] - times[k])
+    slope = 0.0 if side.by_control else SLOPE
+    return _zero(times[points], distance[points], times[k] - room, times[k + 1] + room, slope)
+
+
+def _onto_singular_arc(side: _Side, inactive: range, active: range) -> list[float] | None:
+    """The junction at which the control jumps from the points `active` onto a singular arc; None if it does not jump there.
+
+    It is the zero of √S by the polynomial through the nearest points on the bound, as many as an interval has. A shorter run
+    of such points that does not begin or end the motion belongs to the singular arc, where values swing as long as no node
+    is at the junction, and some reach the bound; it has no junction.
+    """
+    s = side.binds.shape[1]
+    times, distance, binds, multiplier, curvature = (np.ravel(x) for x in side[2:])
+    near = list(itertools.takewhile(lambda k: binds[k], active))[:s]
+    free = [k for k in inactive[:s] if not binds[k]]
+    rise = float(np.max(distance[free]) * np.max(curvature[free]))
+    if rise > JUMP * float(np.ptp(multiplier[near])):
+        return None
+    at_end = len(near) > 1 and (near[-1] in (0, len(binds) - 1))
+    if len(near) < s and not at_end:
+        return []
+    room = sorted([times[near[0]], times[near[0]] + FARTHEST * (times[near[0]] - times[near[-1]])])
+    points = times[near], np.sqrt(multiplier[near])
+    return _zero(*points, *room) or _zero(*points, *room, degree=1) or None
 
 
 def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> list[int]:
@@ -109,13 +173,17 @@ def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> li
     return following if len(own) < s and len(following) == s else own
 
 
-def _zero(times, distances, first: float, last: float, slope: float) -> list[float]:
+def _zero(
+    times, distances, first: float, last: float, slope: float = 0.0, degree: int | None = None
+) -> list[float]:
     """The zero between `first` and `last` of the polynomial through the distances, if there is one.
 
-    **Arguments:** `slope`: the least change along the tangent at the zero, as a share of the polynomial's own.
+    **Arguments:** `slope`: the least change along the tangent at the zero, as a share of the polynomial's own; `degree`:
+    that of a polynomial close to the distances; None: of the one through them.
     """
     centre, length = times[0], abs(times[-1] - times[0])
-    polynomial = np.polyfit((times - centre) / length, distances, len(times) - 1)
+    degree = len(times) - 1 if degree is None else degree
+    polynomial = np.polyfit((times - centre) / length, distances, degree)
     roots = np.roots(polynomial)
     real = np.real(roots[np.abs(np.imag(roots)) < 1e-9])
     at = centre + length * real

@@ -95,12 +95,12 @@ def _rows(transcription: Transcription, state: SearchState, parts: Parts) -> lis
         low, width = lower[..., r].ravel(), (upper - lower)[..., r].ravel()
         phi = (slack[..., r].ravel() - low) / width
         slopes = -multipliers[..., r].ravel() * width / weights
-        curvatures = _curvatures(transcription, parts, r) * width**2 / weights
+        curvatures = curvatures_of(transcription, parts, r) * width**2 / weights
         found.append(_Row(r, phi, edges, slopes, curvatures))
     return found
 
 
-def _curvatures(transcription: Transcription, parts: Parts, row: int) -> Float[np.ndarray, " K"]:
+def curvatures_of(transcription: Transcription, parts: Parts, row: int) -> Float[np.ndarray, " K"]:
     """The least curvature of the Lagrangian at each point along controls that change the row's function by 1,
 
     min { δᵀ R δ : a·δ = 1 } = 1 / (aᵀ R⁻¹ a) ,  0 where R is not positive along one of them.
