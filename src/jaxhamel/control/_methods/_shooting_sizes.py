@@ -71,7 +71,7 @@ def _related(problem: ControlProblem, model: QuadraticModel) -> tuple[np.ndarray
         extents(_coordinates(problem.system.space, guessed(problem))), none, d, by_cost, none, _rates(problem, model),
         np.zeros((0, n + D.shape[1] - n * N)), np.concatenate(columns, axis=1),
     )  # fmt: skip
-    found = related(known, np.float64)
+    found = related(known, np.float64, over_intervals=True)
     if found is None:
         return np.ones(model.g.shape), np.ones(model.d.shape)
     x, p, _, conditions, _ = (np.asarray(size, float) for size in found)

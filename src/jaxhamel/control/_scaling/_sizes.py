@@ -68,12 +68,17 @@ class KnownSizes(NamedTuple):
     of_conditions: Float[np.ndarray, "b d+m"]
 
 
-def related(measured: KnownSizes, dtype: Any) -> TypicalSizes | None:
-    """The sizes, as arrays of a dtype; None if all of them count as 1."""
+def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> TypicalSizes | None:
+    """The sizes, as arrays of a dtype; None if all of them count as 1.
+
+    `over_intervals`: whether `rates` are changes over whole intervals, which join a state directly to all its causes.
+    """
     d = len(measured.x)
     rates = _in_time_of_motion(measured.rates, d)
-    x = _filled(measured.x, _least(measured.misses, measured.of_conditions[:, :d]))
-    unknowns = _sizes_of_unknowns(x if np.any(x > 0) else measured.by_cost, rates)
+    x = measured.x
+    if not np.any(x > 0):  # beside a guess that moves, conditions are missed by rounding only
+        x = _least(measured.misses, measured.of_conditions[:, :d])
+    unknowns = _sizes_of_unknowns(x if np.any(x > 0) else measured.by_cost, rates, over_intervals)
     limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
     conditions = _largest(measured.of_conditions, unknowns)
     parts = unknowns[:d], unknowns[d:], np.abs(measured.p), conditions, limits
@@ -92,23 +97,22 @@ def _in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
     return rates / max(1.0, float(radius))
 
 
-def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray) -> np.ndarray:
+def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray, over_intervals: bool) -> np.ndarray:
     """The sizes of states and controls.
 
     From the known sizes follow first the sizes of the causes, the unknowns that change a state of known size by that size;
-    if an unknown does so in several ways, directly or by a chain of others, the way with the least size counts, and a state
-    is not larger than the unknowns of known size make it. Then follow the sizes of the states that unknowns of known size
-    change. An unknown without any such relation has the size 1.
+    then the sizes of the states that unknowns of known size change. An unknown without any such relation has the size 1.
+    Over intervals the least size counts, directly or by a chain of others, and a state is not larger than others make it.
     """
     d, count = len(known), rates.shape[1]
     sizes = np.concatenate([known, np.zeros(count - d)])
     fixed = sizes > 0
     for _ in range(count):  # a chain of integrators has as many links as unknowns
         causes = _least(sizes[:d], rates)
-        lower = ~fixed & (causes > 0) & ((sizes == 0) | (causes < sizes))
-        sizes = np.where(lower, causes, sizes)
+        lower = over_intervals & ~fixed & (causes > 0) & (causes < sizes)
+        sizes = np.where(lower, causes, _filled(sizes, causes))
     made = _largest(rates, sizes)
-    lower = ~fixed[:d] & (made > 0) & (made < sizes[:d])
+    lower = over_intervals & ~fixed[:d] & (made > 0) & (made < sizes[:d])
     sizes[:d] = np.where(lower, made, sizes[:d])
     for _ in range(d):
         sizes[:d] = _filled(sizes[:d], _largest(rates, sizes))
