@@ -10,6 +10,8 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control import problems
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._scaling._sizes import KnownSizes, related
 from tests.control.cart import Cart
 
@@ -135,3 +137,11 @@ def test_fast_states_count_with_their_own_time():
     sizes = related(known, np.float64)
     assert sizes is not None
     np.testing.assert_allclose(sizes.x, [1.0, 1e3], rtol=0.5)
+
+
+@pytest.mark.parametrize("problem", [problems.ball_to_point, problems.ball_obstacle])
+def test_problems_in_metres_and_seconds_have_no_sizes(problem):
+    """The guess misses their conditions by rounding only. Such residuals are no sizes of states: the search would divide by
+    1e-10, and the obstacle's would not converge."""
+    search = CollocationSearch(control.Collocation(intervals=6), problem())
+    assert search.transcription.sizes is None

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import jaxpr_as_fun
 from jax.interpreters import ad, mlir
 
@@ -49,9 +50,23 @@ def fused_loop(
     # dependence between lanes, and would not vectorise.
     columns = [jnp.reshape(x, (size, 1)) if np.ndim(x) else jnp.asarray(x) for x in values]
     program = flat_program(of_all, columns)
-    if program is None:
-        return None
-    return _loop_p.bind(*columns, program=program, loops=loops)
+    return None if program is None else _called(columns, program, loops)
+
+
+def _called(columns: list, program: Any, loops: Callable) -> list:
+    """The results of the fusion in a call of its own, where XLA adds no operation from outside to it.
+
+    A `pad` or an update of a slice, from which a column is made, brings branches into the fusion. After each of them XLA
+    computes values again that it already has, and their number grows exponentially: compiling takes all memory.
+    """
+
+    @jax.jit
+    def apart(*given):
+        return _loop_p.bind(*given, program=program, loops=loops)
+
+    # the barrier hides constants, which XLA would put in the place of arguments (see `_one_kernel`)
+    first, *rest = apart(*lax.optimization_barrier(columns))
+    return [set_xla_metadata(first, inlineable="false"), *rest]
 
 
 def _uses(values: list) -> list:
