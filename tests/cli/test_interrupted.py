@@ -97,7 +97,7 @@ def test_only_a_command_that_can_continue_names_resume(
     assert ended.exit_code == 130
     words = resumes.format(tmp_path) if isinstance(resumes, str) else "go on with --resume"
     assert (words in ended.stderr) == bool(resumes)
-    assert ("What was written is in" if files else "Nothing was written.") in ended.stderr
+    assert ("The results so far are in" if files else "Nothing was written.") in ended.stderr
 
 
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
@@ -194,7 +194,7 @@ def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
     assert process.returncode == 130
     assert said.count("\n") == 1
     written = (
-        f"What was written is in {tmp_path}" if any(tmp_path.iterdir()) else "Nothing was written."
+        f"The results so far are in {tmp_path}" if any(tmp_path.iterdir()) else "Nothing was written."
     )
     assert f"jaxhamel: figure-eight: interrupted. {written}" in said
 

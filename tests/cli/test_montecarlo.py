@@ -255,7 +255,7 @@ def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
     said = capfd.readouterr().err
     assert (
         said
-        == f"jaxhamel: circle: interrupted. What was written is in {tmp_path}; go on with --resume.\n"
+        == f"jaxhamel: circle: interrupted. The results so far are in {tmp_path}; go on with --resume.\n"
     )
 
 

@@ -120,7 +120,7 @@ def test_ctrl_c_writes_what_was_found(tmp_path, monkeypatch):
     code, text = told("identify", "roboball", "--data", tmp_path, "--out", out)
     assert code == 130
     assert "roboball: rolling: interrupted after 3 iterations: best so far" in text
-    assert f"What was reached is in {out}" in text
+    assert f"The results so far are in {out}" in text
     summary = json.loads((out / "summary.json").read_text())
     assert summary["status"] == "interrupted"
     assert summary["reached"]["fit"] == {

@@ -49,10 +49,10 @@ def finish(
     scenario = brief(scenario, 200, quoted=False)
     if outcome.status == "interrupted":
         hint = _resume_hint(out, resumable)
-        message = f"{scenario}: {outcome.message}. What was reached is in {out}{hint}."
+        message = f"{scenario}: {outcome.message}. The results so far are in {out}{hint}."
         _leave(terminal, guard.status, message)
     if outcome.status == "failed":
-        _leave(terminal, FAILURE, f"{outcome.message} What was reached is in {out}.")
+        _leave(terminal, FAILURE, f"{outcome.message} The results so far are in {out}.")
     hint = _resume_hint(out, resumable) if outcome.status == "stopped" else ""
     report = out / "report.html"
     terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {report}{hint}")
@@ -120,7 +120,7 @@ def _message_of(error: OSError, out: Path | None, resumable: str | None) -> str:
     if not _exists(out):
         return f"--out {out}: the folder is gone or was replaced by another one ({reason}). Run the command again."
     hint = _resume_hint(out, resumable) if "resume" not in str(error) else ""
-    return f"{reason}. What was written is in {out}{hint}."
+    return f"{reason}. The results so far are in {out}{hint}."
 
 
 def _exists(out: Path) -> bool:
@@ -142,7 +142,7 @@ def _what_was_written(out: Path | None, resumable: str | None = None) -> str:
     """A sentence on the files of a command that was ended."""
     if out is None or not _has_files(out):
         return "Nothing was written."
-    return f"What was written is in {out}{_resume_hint(out, resumable)}."
+    return f"The results so far are in {out}{_resume_hint(out, resumable)}."
 
 
 def _run_job(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
