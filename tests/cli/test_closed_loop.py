@@ -30,7 +30,7 @@ BALL = (
 )
 
 
-def found_at_once(problem, method, progress):
+def found_at_once(problem, search, terminal, so_far):
     """Returns the stored solution instead of searching."""
     history = {"cost": np.ones(1), "defect": np.zeros(1)}
     return report(problem, figure_eight_curve(), 1.0, 0.0, history, 0.0, True, "stored")
@@ -42,7 +42,7 @@ def closed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("closed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_meanwhile, "cores", lambda: 1)
-        patch.setattr(_control, "solve", found_at_once)
+        patch.setattr(_control, "_result_of_search", found_at_once)
         options = changes(*BALL)
         result = jaxhamel("control", "figure-eight", "--out", folder, "--seed", 3, *options)
     assert result.exit_code == 0, result.stderr

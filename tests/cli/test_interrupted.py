@@ -194,7 +194,9 @@ def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
     assert process.returncode == 130
     assert said.count("\n") == 1
     written = (
-        f"The results so far are in {tmp_path}" if any(tmp_path.iterdir()) else "Nothing was written."
+        f"The results so far are in {tmp_path}"
+        if any(tmp_path.iterdir())
+        else "Nothing was written."
     )
     assert f"jaxhamel: figure-eight: interrupted. {written}" in said
 
@@ -324,10 +326,11 @@ HASH = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
 )
 def test_a_signal_ends_a_process_whose_main_thread_is_not_python(busy, sent, line):
     """The main thread is in a long hash, as in a compiler, where Python's own handler would wait; or in a write to a
-    pipe that nobody reads. The exit status names the signal."""
+    pipe that nobody reads. The exit status names the signal, even if the tests run under `nohup`, with SIGHUP ignored."""
     number = getattr(signal, sent)
+    handler = "default_int_handler" if sent == "SIGINT" else "SIG_DFL"
     code = (
-        "import hashlib, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"import hashlib, signal, sys; signal.signal(signal.{sent}, signal.{handler}); "
         "from jaxhamel.cli._interrupt import guard; guard.begin(); "
         f"print('begun', file=sys.stderr, flush=True); {busy}"
     )

@@ -1,5 +1,6 @@
 """Nodes at the times at which a limited control reaches or leaves its bound."""
 
+import re
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -101,9 +102,9 @@ def dubins():
     return problem, least, (first / least, 1.0 - (np.pi - first) / least)
 
 
-def follower():
-    """ẋ = c, |c| ≤ 1, from x = 1 to 0.1 in 3 s with the least ∫(x − r)² dt, r = 0.45 sin 2t: x comes to r at full speed,
-    follows it under a singular control, and leaves it at full speed."""
+def follower(fixed_end=True):
+    """ẋ = c, |c| ≤ 1, from x = 1 to 0.1, or to anywhere, in 3 s with the least ∫(x − r)² dt, r = 0.45 sin 2t: x comes to r
+    at full speed, follows it under a singular control, and leaves it at full speed."""
 
     def reference(t, library=np):
         return 0.45 * library.sin(2.0 * t)
@@ -113,7 +114,7 @@ def follower():
     limits = control.PathLimit(force, -1.0, 1.0, name="speed")
     cost = control.RunningCost(lambda t, q, u, control: (q[0] - reference(t, jnp)) ** 2, 1.0)
     end = control.StateAtEnd(q=jnp.array([0.1]))
-    given = (cost,), (end, limits)
+    given = (cost,), (end, limits) if fixed_end else (limits,)
     problem = control.ControlProblem(
         ode, jnp.ones(1), jnp.zeros(0), ts, lambda t: jnp.zeros(1), *given
     )
@@ -125,7 +126,7 @@ def follower():
         return 0.1 - (3.0 - t) - reference(t)
 
     comes, leaves = brentq(late, 0.0, 1.0, xtol=1e-14), brentq(early, 2.0, 3.0, xtol=1e-14)
-    parts = (late, 0.0, comes), (early, leaves, 3.0)
+    parts = [(late, 0.0, comes), (early, leaves, 3.0)][: 1 + fixed_end]
     least = sum(quad(lambda t, f=f: f(t) ** 2, *ends, epsabs=1e-13)[0] for f, *ends in parts)
     return problem, least, (comes / 3.0, leaves / 3.0)
 
@@ -140,6 +141,20 @@ def test_singular_arcs_begin_and_end_at_nodes(make, intervals):
     nodes = np.asarray(result.ts) / float(result.ts[-1])
     for junction in junctions:
         assert np.min(np.abs(nodes - junction)) < 1e-3
+
+
+def test_a_singular_arc_to_a_free_end_is_a_strict_minimum():
+    """The second variation is ∫2 δx² dt = 2 T² ∫|∫δc dt|² dt / T², so that the curvature is 18 in the unit of the cost, a
+    power of 2; per ∫δc² dt it is 0 in the limit of short intervals."""
+    problem, least, _ = follower(fixed_end=False)
+    result = control.solve(problem, control.Collocation(intervals=40))
+    assert result.certificate.holds, result.certificate.words
+    assert result.certificate.second_order == "strict minimum"
+    np.testing.assert_allclose(result.cost, least, rtol=1e-7)
+    found = re.search(r"([\d.e+]+) per unit of its integral", result.certificate.words)
+    assert found, result.certificate.words
+    power = np.log2(float(found[1]) / 18.0)
+    np.testing.assert_allclose(power, np.round(power), atol=0.01)
 
 
 def side(times, distance, binds, multiplier=None, curvature=1.0):

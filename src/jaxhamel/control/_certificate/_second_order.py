@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.linalg import eigh
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._isolation import FlatDirection
@@ -30,6 +31,7 @@ from jaxhamel.control._scaling._sizes import size_of
 Dense = Float[np.ndarray, "a b"]
 MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
 MOST_GROWTH = 1e3  # largest derivative of a node by the scaled controls; its square times the rounding error must be small
+CLEAR = 1e-5  # the share of the largest curvature above which the one per unit of the control's integral is positive
 ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
 
 
@@ -100,9 +102,13 @@ def _by_curvature(
     values, vectors = np.linalg.eigh(basis.T @ found.H @ basis)
     least, size = float(values[0]), float(np.max(np.abs(values)))
     rounding = 1e3 * float(np.finfo(state.w.c.dtype).eps)
-    small = max(max(1e-7, rounding) * size, rounding * float(np.max(found.terms)))
+    small = max(max(1e-7, rounding) * size, rounding * found.largest_term)
     shown = f"least curvature {least:.2e} per unit of control"
     if least > small:
+        return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
+    slow = _least_by_integral(found, basis, state) if least > rounding * found.largest_term else 0.0
+    if slow > CLEAR * size:
+        shown += f", {slow:.2e} per unit of its integral, as on singular arcs"
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
     with_barrier = np.linalg.eigvalsh(basis.T @ (found.H + found.barrier) @ basis)
     held = bool(least < -small and with_barrier[0] > small)
@@ -115,6 +121,20 @@ def _by_curvature(
     change = (found.controls @ direction).reshape(state.w.c.shape), direction[count:]
     alone = held or int(np.sum(values <= small)) == 1
     return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone), falls)
+
+
+def _least_by_integral(found: "ReducedMatrices", basis: Dense, state: SearchState) -> float:
+    """The least curvature per ∫|∫δc dt|² dt / T²: the norm in which a singular arc of order 1 has a positive one.
+
+    Per ∫|δc|² dt it is as small as the intervals are short, since the cost and the rates are linear in the control.
+
+    Source: Goh 1966.
+    """
+    floor = 1e3 * float(np.finfo(state.w.c.dtype).eps) * found.largest_term
+    H = basis.T @ found.H @ basis + floor * np.eye(basis.shape[1])
+    along = found.integrals @ basis
+    longest = eigh(along.T @ along, H, eigvals_only=True, subset_by_index=[len(H) - 1] * 2)[0]
+    return 1.0 / float(longest)
 
 
 def _null_space(D: Dense, eps: float) -> tuple[Dense, bool]:
@@ -138,7 +158,7 @@ class ReducedMatrices(NamedTuple):
 
     - `H`: the Hessian; `terms`: the sums of the absolute values of the terms of its entries, by which rounding is judged.
     - `D`: the rows of conditions and active limits; `barrier`: the Hessian of the barrier of the other limits.
-    - `controls`: the controls by v.
+    - `controls`: the controls by v; `integrals`: ∫_0^t v / T at all points, times the roots of the quadrature weights.
     """
 
     H: Dense
@@ -146,6 +166,12 @@ class ReducedMatrices(NamedTuple):
     D: Dense
     barrier: Dense
     controls: Dense
+    integrals: Dense
+
+    @property
+    def largest_term(self) -> float:
+        """The largest entry of `terms`."""
+        return float(np.max(self.terms))
 
 
 def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> ReducedMatrices:
@@ -169,7 +195,25 @@ def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> Re
     ends = np.arange(v - len(binds), v)
     barrier[ends, ends] += np.where(binds, 0.0, at_ends) * scale[ends] ** 2
     D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
-    return ReducedMatrices(total, terms, D, barrier, np.concatenate(controls))
+    return ReducedMatrices(
+        total, terms, D, barrier, np.concatenate(controls), _integrals(transcription, state)
+    )
+
+
+def _integrals(transcription: Transcription, state: SearchState) -> Dense:
+    """The derivative of √b_k ∫_0^{t_k} δc dt / T by v, for the points k with quadrature weights b_k; of p itself."""
+    rule, m, p = transcription.rule, transcription.n_controls, state.w.p.shape[0]
+    lengths, weights = np.diff(np.asarray(transcription.shares, float)), np.asarray(rule.weights)
+    inside = np.linalg.inv(np.asarray(rule.derivative)[:, 1:])
+    shares = lengths[:, None] * weights
+    before = np.tril(np.ones((len(lengths),) * 2), -1)[:, None, :, None] * shares
+    own = np.eye(len(lengths))[:, None, :, None] * (lengths[:, None, None] * inside)[:, :, None]
+    roots = np.sqrt(shares.ravel())
+    at_points = roots[:, None] * (before + own).reshape(shares.size, -1) / roots
+    of_controls = np.kron(at_points, np.eye(m))
+    count = len(of_controls)
+    parts = [[of_controls, np.zeros((count, p))], [np.zeros((p, count)), np.eye(p)]]
+    return np.block(parts)
 
 
 def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Iterator[Dense]:
