@@ -227,7 +227,7 @@ def test_numbers_beyond_rounding_leave_the_curvature_undecided(search, monkeypat
     def singular(*_):
         raise np.linalg.LinAlgError
 
-    monkeypatch.setattr(_second_order, "_dense", singular)
+    monkeypatch.setattr(_second_order, "reduced_matrices", singular)
     found = _second_order.second_order(search.transcription, search.state, search.parts)
     assert (found.kind, found.examined) == ("undecided", False)
     assert "differ too much in size" in found.words

@@ -13,7 +13,7 @@ from jaxhamel._search._saved import named_arrays, restored
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._methods._levenberg_marquardt import Iterate
 from jaxhamel.control._methods._method import AbstractControlSearch
-from jaxhamel.control._methods._shooting import Point, grid_of
+from jaxhamel.control._methods._shooting import Grid, Point, Shooting, grid_of
 from jaxhamel.control._methods._shooting_sizes import ShootingSizes, sizes_of_model, unit_sizes
 from jaxhamel.control._methods._shooting_steps import after_steps, iterate_of
 from jaxhamel.control._problem._problem import ControlProblem
@@ -75,16 +75,20 @@ class MultipleShootingSearch(AbstractControlSearch):
 
     def __init__(self, method: Any, problem: ControlProblem, p: Float[Array, "*S P"]):
         super().__init__(method.max_iterations, method.max_seconds)
-        self.method, self.problem = method, problem
-        self.shooting, self.grid = method.shooting(), grid_of(problem)
+        self.method: Any = method
+        self.problem: ControlProblem = problem
+        self.shooting: Shooting = method.shooting()
+        self.grid: Grid = grid_of(problem)
+        self.best: int = 0  # the number of the best start
 
         def number(x):
             return jnp.asarray(x, problem.u0.dtype)
 
-        self.eps = float(jnp.finfo(problem.u0.dtype).eps)
+        self.eps: float = float(jnp.finfo(problem.u0.dtype).eps)
         # In single precision H is lost in the rounding of a large σDᵀD: with 1e6, as in double precision, the cost is eight
         # times the minimum after 100 iterations; with 8e3 the minimum is found in 23.
-        self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
+        strongest = min(method.penalty, 1e-3 / self.eps)
+        self.limits: tuple[Array, Array] = number(strongest), number(method.switch)
 
         def first(p):
             return iterate_of(problem, method.damping, p)
@@ -92,10 +96,10 @@ class MultipleShootingSearch(AbstractControlSearch):
         self.iterate: Iterate = first(p) if p.ndim == 1 else jax.vmap(first)(p)
         self.first: Iterate | None = self.iterate  # until the sizes are known
         ends = self.iterate.model.d.shape[-1]
-        self.sizes = unit_sizes(self.iterate.model.g.shape[-1], ends, problem.u0.dtype)
-        self.exact_since = (
-            method.max_iterations
-        )  # the iteration from which a start keeps the linearised conditions
+        unknowns = self.iterate.model.g.shape[-1]
+        self.sizes: ShootingSizes = unit_sizes(unknowns, ends, problem.u0.dtype)
+        # The iteration from which a start keeps the linearised conditions.
+        self.exact_since: int = method.max_iterations
         self.before_closing: Iterate | None = None
 
     def to_arrays(self) -> dict[str, np.ndarray]:
