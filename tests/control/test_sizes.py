@@ -103,20 +103,16 @@ def raised_orbit(gravity, length, time):
     )  # fmt: skip
 
 
+def of_states(x, rates):
+    """The measured sizes of a system with two states and a force, of which only those of the states, x, are known."""
+    none, no_rows = np.zeros(0), np.zeros((0, 3))
+    return KnownSizes(x, none, none, np.zeros(2), none, rates, no_rows, no_rows)
+
+
 def test_sizes_follow_the_chain_of_integrators():
     """x′ = v, v′ = f/m over T = 10 s, with x of 1e4 m and m = 1e3 kg: v is of 1e3 m/s and f of 1e5 N."""
     rates = np.array([[0.0, 10.0, 0.0], [0.0, 0.0, 1e-2]])
-    known = KnownSizes(
-        np.array([1e4, 0.0]),
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros(2),
-        np.zeros(0),
-        rates,
-        np.zeros((0, 3)),
-        np.zeros((0, 3)),
-    )
-    sizes = related(known, np.float64)
+    sizes = related(of_states(np.array([1e4, 0.0]), rates), np.float64)
     assert sizes is not None
     np.testing.assert_allclose(np.concatenate(sizes[:2]), [1e4, 1e3, 1e5], rtol=0.5)
 
@@ -124,17 +120,7 @@ def test_sizes_follow_the_chain_of_integrators():
 def test_fast_states_count_with_their_own_time():
     """An oscillator of ω = 1e3 /s during 10 s: v has the size ω x, whatever the duration."""
     rates = 10.0 * np.array([[0.0, 1.0, 0.0], [1e6, 0.0, 1.0]])
-    known = KnownSizes(
-        np.array([1.0, 0.0]),
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros(2),
-        np.zeros(0),
-        rates,
-        np.zeros((0, 3)),
-        np.zeros((0, 3)),
-    )
-    sizes = related(known, np.float64)
+    sizes = related(of_states(np.array([1.0, 0.0]), rates), np.float64)
     assert sizes is not None
     np.testing.assert_allclose(sizes.x, [1.0, 1e3], rtol=0.5)
 

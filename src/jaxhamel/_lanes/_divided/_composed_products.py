@@ -90,7 +90,7 @@ def _result(equation: Any) -> Any:
 
 
 class _Reading:
-    """What is known of the values of a program.
+    """The values of a program that are known, and its vectors as products K y.
 
     - `given`: constants and known inputs. `known`: these, and values that are computed from them.
     - `linear`: vectors that are a constant matrix times another vector.
@@ -150,7 +150,7 @@ def _in_one_dtype(equation: Any) -> bool:
 
 
 def _scaled(reading: _Reading, equation: Any, values: list[Any]) -> _Linear | None:
-    """The product of a vector with known numbers."""
+    """Reads the product of a vector with known numbers, entry by entry, as K y."""
     for x, known in ((0, values[1]), (1, values[0])):
         if known is not None and values[x] is None:
             of = reading.of(equation.invars[x])
@@ -176,7 +176,7 @@ def _negative(reading: _Reading, equation: Any, values: list[Any]) -> _Linear:
 
 
 def _product(reading: _Reading, equation: Any, values: list[Any]) -> _Linear | None:
-    """The product of a known matrix with a vector."""
+    """Reads the product of a constant matrix with a vector as K y; None if the product has another form."""
     (sums, (batch, _)) = equation.params["dimension_numbers"]
     for x, known in ((0, values[1]), (1, values[0])):
         vector = equation.invars[x]

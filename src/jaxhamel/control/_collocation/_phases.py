@@ -62,7 +62,7 @@ MOST_BENDS = 2  # the largest number of starts from bent controls
 
 
 class PhasedSearch(AbstractSearch):
-    """The state of a search by collocation, and the changes of its problem.
+    """A search by collocation that changes its problem between iterations: bounds, mesh, start, or the kind of the problem.
 
     A search with limits whose steps are all short starts anew, on a coarse mesh if its own mesh is fine. A search that does
     not come closer to feasible points continues with the elastic problem; if the solution of this problem is feasible, the
@@ -368,13 +368,13 @@ class PhasedSearch(AbstractSearch):
         return stuck or comes_no_closer(rows, tolerance, self.cost_unit)
 
     def _feasible(self) -> bool:
-        """Whether the elastic problem's iterate violates no constraint."""
+        """Whether the last iterate of the elastic problem meets all constraints, up to negligible violations."""
         violations = least_violations(cast(Elastic, self.elastic), self.state.w)
         found = np.concatenate(violations)
         sizes = sizes_of_constraints(self.transcription, found)
         return float(np.max(found / sizes, initial=0.0)) < negligible_violation(self.state.w)
 
     def own_iterate(self) -> CollocationPoint:
-        """The iterate of the problem itself: in the elastic phase, without the elastic variables."""
+        """The last iterate, without the variables that the elastic problem adds."""
         w = self.state.w
         return w if self.elastic is None else original(self.transcription, w)

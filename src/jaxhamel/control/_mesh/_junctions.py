@@ -37,10 +37,12 @@ FARTHEST = 2.0  # how far from the points on the bound, as a multiple of their d
 
 
 class _Side(NamedTuple):
-    """One bound of one row of the limits, at all collocation points: shares of the duration, distances, whether it binds.
+    """The lower or the upper bound of one limit, at all collocation points.
 
-    `multiplier`: that of the bound, per share of the duration; `curvature`: the least one of the Hamiltonian along controls
-    that change the row's function, likewise, and zero for a limit of the state.
+    - `row`: the number of the limit; `by_control`: whether it depends on the control.
+    - `times`: those of the points, as shares of the duration; `distance`: from the bound; `binds`: whether it is active.
+    - `multiplier`: that of the bound, per share of the duration; `curvature`: the least one of the Hamiltonian along
+      controls that change the limit's function, likewise, and zero for a limit of the state.
     """
 
     row: int

@@ -1,4 +1,4 @@
-"""Transfers a solution to another mesh, from which the search continues there."""
+"""Transfers a solution from one mesh to another, on which the search continues from it."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _is_nearly(old: Transcription, new: Transcription) -> bool:
 def transferred(
     old: Transcription, w: CollocationPoint, duals: Duals, new: Transcription
 ) -> tuple[CollocationPoint, Duals]:
-    """Evaluates the old mesh's polynomials of state, control and costate at the new mesh's nodes and collocation points.
+    """The solution on the new mesh: the old polynomials of state, control and costate at its nodes and collocation points.
 
     The costate λ is the polynomial through −μ_j/b_j, because the stage multipliers are μ_j = −b_j λ(t_j) with the quadrature
     weights b. The multipliers of limits start at zero.

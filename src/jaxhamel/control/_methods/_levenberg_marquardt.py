@@ -149,7 +149,7 @@ def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty)
 
 
 def _bounded_solve(S, factor, b):
-    """Solves S x = b, where `factor` is Cholesky's factor of S + τ1.
+    """An approximate solution of S x = b that stays bounded if S is singular; `factor`: the Cholesky factor of S + τ1.
 
     x = (S + τ1)⁻¹ S (S + τ1)⁻¹ b, refined once: parts of b that belong to eigenvalues s of S far above τ are divided by s
     up to (2 τ/s)², and those far below τ are multiplied by at most 2 s/τ², so that x is bounded where S is singular.

@@ -43,7 +43,7 @@ def unit_sizes(unknowns: int, conditions: int, dtype: Any) -> ShootingSizes:
 
 
 def in_sizes(sizes: ShootingSizes, model: QuadraticModel) -> QuadraticModel:
-    """The model of the divided cost and conditions by the divided unknowns."""
+    """The model in sizes: cost, conditions and unknowns are each divided by their sizes."""
     z, c, cost = sizes
     return QuadraticModel(
         model.cost / cost, z * model.g / cost, z[:, None] * model.H * z[None] / cost,
@@ -52,7 +52,7 @@ def in_sizes(sizes: ShootingSizes, model: QuadraticModel) -> QuadraticModel:
 
 
 def sizes_of_model(problem: ControlProblem, model: QuadraticModel) -> ShootingSizes:
-    """The sizes by a model at the guess, which is not scaled."""
+    """The sizes of a problem, from its quadratic model at the guess, all of whose sizes are 1."""
     z, c = _related(problem, jax.tree.map(np.asarray, model))
     typical = abs(float(model.cost)) + 0.5 * float(np.diagonal(model.H) @ z**2)
     dtype = model.g.dtype
