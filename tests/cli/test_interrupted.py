@@ -1,4 +1,5 @@
-"""Ctrl-C or `kill` during a search: the result so far is written, and the exit status is 130 or 143, as shells expect."""
+"""Ctrl-C or `kill` during a search: the result so far is written, and the exit status is 1. Without a point of the search it is
+130 or 143, as shells expect."""
 
 import ast
 import json
@@ -45,7 +46,7 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
     (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
     arguments = ["identify", str(tmp_path / "top.toml"), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 130
+    assert result.exit_code == 1
     assert "interrupted after 3 iterations: best so far" in result.stderr
     said = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert said["status"] == "interrupted"
@@ -169,7 +170,7 @@ def test_ctrl_c_ends_a_search_whose_point_is_on_disk(on_disk, taken, ends, waite
     began = time.monotonic()
     compiling._watch(reading)
     os.close(reading)
-    assert ended == ends * [(130, "interrupted; nothing was written.")]
+    assert ended == ends * [(1, "interrupted; nothing was written.")]
     assert waited <= time.monotonic() - began
 
 
@@ -236,6 +237,10 @@ def test_kill_lets_a_search_write_its_result():
     with pytest.raises(KeyboardInterrupt):
         searching._handle(signal.SIGTERM, None)
     assert searching.status == 143
+    searching.on_disk("go on with --resume")
+    assert searching.status == 1
+    searching.command(lambda: "")
+    assert searching.status == 143  # of the next command nothing is on disk
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         for handler in (signal.SIG_IGN, before):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _plan
-from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._interrupt import Guard, guard
 from jaxhamel.cli._objects._plan import PROBLEMS, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN
@@ -146,7 +146,9 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
     reached = summary(free)["reached"]
     assert reached["cost"] == pytest.approx(12 * 2.0**2 * 3.0**2 / 2.0**3, rel=1e-10)
     check_that_carts_are_held(free)
-    stands, words, proved = before_examined
+    first, stands, words, proved = before_examined
+    assert first["certificate"]["holds"] is False
+    assert "the command was ended before the search had ended" in first["message"]
     assert (proved["status"], proved["files"][0]) == ("success", "summary.json")
     assert (stands["status"], stands["files"]) == ("failed", ["summary.json", "search.npz"])
     assert stands["certificate"]["holds"] is False
@@ -187,7 +189,28 @@ def check_that_carts_are_held(out):
     assert "tracking rms / m, rad" in page
 
 
-def test_a_stopped_search_goes_on(tmp_path, cart):
+def check_that_the_point_before_stays(out, cart, monkeypatch):
+    """Ctrl-C and the time limit before the first iteration of a resumed search."""
+    point, told = (out / "search.npz").read_bytes(), []
+
+    def stopped(search, shown):
+        guard._late("nothing was found")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Guard, "end", lambda self, *given: told.append(given))
+        patch.setattr(_plan.CollocationSearch, "run", stopped)
+        result = jaxhamel("control", *cart, "--out", out, "--resume")
+    assert result.exit_code == 1
+    assert f"The results so far are in {out}; go on with --resume" in result.stderr
+    ((status, words),) = told
+    assert status == 1
+    assert f"the point of the search before is still in {out / 'search.npz'}" in words
+    assert (out / "search.npz").read_bytes() == point
+    assert summary(out)["certificate"]["holds"] is False
+
+
+def test_a_stopped_search_goes_on(tmp_path, cart, monkeypatch):
     """A linear problem with quadratic cost is solved by the first step, so the resumed search only confirms it."""
     out, stopped = tmp_path / "out", changes("method.max_iterations=1")
     result = jaxhamel("control", *cart, "--out", out, *stopped)
@@ -200,6 +223,7 @@ def test_a_stopped_search_goes_on(tmp_path, cart):
     result = jaxhamel("control", *cart, "--out", out, "--resume", *changes("task.q=[5.0]"))
     assert result.exit_code == 2
     assert "--resume: `task.q` is [5.0], and was [4.0] in the stopped search" in result.stderr
+    check_that_the_point_before_stays(out, cart, monkeypatch)
     result = jaxhamel("control", *cart, "--out", out, "--resume")
     assert result.exit_code == 0, result.stderr
     said = summary(out)

@@ -153,9 +153,10 @@ def control(
 
     def job() -> Outcome:
         check = check_of_control(out, max_seconds, resume)
-        limit_search(scenario, max_seconds, started)
+        before = out / SEARCH if resume else None
+        limit_search(scenario, max_seconds, started, before)
         loaded = load(scenario, changes or (), given_class(system), check)
-        limit_search(loaded.name, seconds_of(loaded, max_seconds), started)
+        limit_search(loaded.name, seconds_of(loaded, max_seconds), started, before)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeVar
 import typer
 
 from jaxhamel._words import visible, with_short_words
-from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._interrupt import STOPPED, guard
 from jaxhamel.cli._results._folder import FITTED, release
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
@@ -20,10 +20,11 @@ CommandResult = TypeVar("CommandResult")
 SUCCESS, FAILURE, BAD_SCENARIO = 0, 1, 2
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
-at what time and what to try; results up to then are written); 2 bad scenario
-or option (the message names the key); 130 interrupted by Ctrl-C, 143 by kill,
-129 by a closed terminal (a search has two seconds to write its best result;
-a second Ctrl-C or kill ends it at once).
+at what time and what to try; results up to then are written), or a search was
+stopped and its best point is written; 2 bad scenario or option (the message
+names the key). Without a point of a search on disk a command ends with 130
+by Ctrl-C, 143 by kill, 129 by a closed terminal. A search has two seconds to
+write its best result; a second Ctrl-C or kill ends it at once.
 """
 REPORT = "Set JAXHAMEL_TRACEBACK=1 to see the traceback, and please report it."
 
@@ -50,7 +51,7 @@ def finish(
     if outcome.status == "interrupted":
         hint = _resume_hint(out, resumable)
         message = f"{scenario}: {outcome.message}. The results so far are in {out}{hint}."
-        _leave(terminal, guard.status, message)
+        _leave(terminal, STOPPED, message)
     if outcome.status == "failed":
         _leave(terminal, FAILURE, f"{outcome.message} The results so far are in {out}.")
     hint = _resume_hint(out, resumable) if outcome.status == "stopped" else ""
@@ -75,7 +76,7 @@ def reported(
     def interrupted() -> str:
         return f"{name}: interrupted. {_what_was_written(out, resumable)}"
 
-    guard.words = lambda: with_short_words(visible(interrupted()))
+    guard.command(lambda: with_short_words(visible(interrupted())))
     try:
         return _run_job(job, given)
     except ScenarioError as error:

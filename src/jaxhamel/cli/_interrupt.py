@@ -5,6 +5,9 @@ the signal also writes into a pipe, and a thread that reads the pipe ends the pr
 Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result
 continues, in order to write it: for two seconds, if its latest point is on disk already. A second signal ends that, too.
 `kill` (SIGTERM, which schedulers of clusters send before the end of a job) and a closed terminal (SIGHUP) act as Ctrl-C.
+
+The exit status is 1 if a point or the result of a search is on disk, as at the time limit; otherwise 128 and the number of the
+signal, as in shells.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TOO_LATE = 1
+STOPPED = 1  # the exit status of a search that was stopped and whose best point is on disk, and of any command at its time limit
 # The signals that stop a command. Windows has no SIGHUP.
 STOPS = tuple(getattr(signal, x) for x in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, x))
 SIGNALLED = 128  # added to the number of the signal that stopped a command, the sum is the exit status, as in shells
@@ -37,20 +40,23 @@ SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
 class Guard:
-    """Decides how the process ends on a signal or at its time limit, and keeps the message that is printed then.
-
-    `status`: the exit status of a command that is interrupted: 128 and the number of the first signal, that of Ctrl-C before
-    any signal.
-    """
+    """Decides how the process ends on a signal or at its time limit, and keeps the message that is printed then."""
 
     def __init__(self) -> None:
-        self.status = SIGNALLED + signal.SIGINT
+        self._signal: int = signal.SIGINT
         self.keeps = self._alone = False
         self.words: Callable[[], str] = lambda: "interrupted; nothing was written."
         self._count, self._writing = 0, -1
         self._stands = ""
         self._before: dict[int, Any] = {}
         self._timer: threading.Timer | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit status of a command that is interrupted: `STOPPED` if a point or the result of its search is on disk;
+        otherwise 128 and the number of the first signal, that of Ctrl-C before any signal.
+        """
+        return STOPPED if self._stands else SIGNALLED + self._signal
 
     def begin(self) -> None:
         """Notes that the process runs this command alone and may be ended, and installs the handler of the signals `STOPS`.
@@ -104,6 +110,10 @@ class Guard:
         self._timer.daemon = True
         self._timer.start()
 
+    def command(self, words: Callable[[], str]) -> None:
+        """Notes that a command begins, nothing of which is on disk. `words`: the message if a signal ends it."""
+        self.words, self.keeps, self._stands = words, False, ""
+
     def keep(self) -> None:
         """Notes that the command has a result that is not on disk yet."""
         self.keeps = True
@@ -129,7 +139,7 @@ class Guard:
     def _handle(self, number: int, frame: object) -> None:
         self._count += 1
         if self._count == 1:
-            self.status = SIGNALLED + number
+            self._signal = number
             if self.keeps:
                 raise KeyboardInterrupt
         self.end(self.status, self.words())
@@ -142,7 +152,7 @@ class Guard:
             if data[0] in STOPS:
                 count += 1
                 if count == 1:
-                    self.status = SIGNALLED + data[0]
+                    self._signal = data[0]
                 if count > 1 or not self.keeps:
                     Event().wait(PATIENCE)
                     self.end(self.status, self.words())
@@ -163,7 +173,7 @@ class Guard:
 
     def _late(self, words: str) -> None:
         if self._stands or not self.keeps:
-            self.end(TOO_LATE, self._stands or words)
+            self.end(STOPPED, self._stands or words)
 
     def end(self, status: int, words: str = "") -> None:
         """Prints `words`, the reason, and ends the process at once, without cleanup and without waiting for threads or for

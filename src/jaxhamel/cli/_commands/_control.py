@@ -14,6 +14,7 @@ from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
 from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
+from jaxhamel.cli._commands._resumed import point_stands
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._prepared import PreparedRun
@@ -70,6 +71,8 @@ def run_control(
         with named("task"):
             search.resume(file.read())
     folder(out)
+    if resume:
+        point_stands(scenario, file, budget, started, {})
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
     so_far = _so_far(scenario, search, file, problem.curve, budget, started)

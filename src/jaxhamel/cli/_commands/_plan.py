@@ -1,6 +1,7 @@
 """The command `control` for tasks that collocation solves: the search, its certificate, and the files."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import closed_about
 from jaxhamel.cli._commands._early import seconds_of
+from jaxhamel.cli._commands._resumed import point_stands
 from jaxhamel.cli._commands._training import TrainingFolder
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
@@ -38,6 +40,7 @@ ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or 
 UNDECIDED = (
     "undecided"  # the certificate's `second_order` if the second-order conditions were not examined
 )
+ENDED = "the command was ended before the search had ended"
 FILES = ("control.csv", "costates.csv")
 FEASIBLE = 1e-5  # the largest violation of the constraints by a plan about which the loop is closed
 
@@ -66,6 +69,9 @@ def run_plan(
     with named("task"):
         search = CollocationSearch(method, problem, file.read() if resume else None)
     folder(out)
+    if resume:
+        certificate = _not_met(ENDED, float("nan"), float("nan"))
+        point_stands(scenario, file, budget, started, {"certificate": certificate._asdict()})
     training = TrainingFolder(out, terminal, resume, started, max_seconds)
     training.begin()
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
@@ -115,10 +121,17 @@ def _searched(
     started: float,
     budget: float,
 ) -> Result:
-    """Runs the search and examines its result. Before the examination it writes the last point and a summary."""
+    """Runs the search and examines its result. Until then each point that it writes has a summary, whose certificate is
+    not met."""
     out = file.path.parent
     words = f"{scenario.name}: {_not_examined(out, budget)}"
-    so_far = SoFar(file.write, words)
+
+    def write(arrays: Mapping[str, np.ndarray]) -> None:
+        file.write(arrays)
+        stands = unexamined(scenario, search, ENDED, started)
+        write_summary(out / "summary.json", stands.summary(["summary.json"]))
+
+    so_far = SoFar(write, words)
 
     def shown(state: Any) -> None:
         so_far.reached(search.to_arrays())
@@ -158,11 +171,8 @@ def unexamined(
     scenario: Scenario, search: CollocationSearch, status: str, started: float
 ) -> Outcome:
     """The outcome of a search before its result is examined; it is the final one if the time limit ends the examination."""
-    row, nan = search.rows[-1], float("nan")
-    words = f"certificate: does NOT hold; {status}; not examined"
-    certificate = Certificate(
-        False, row["gradient_norm"], row["violation"], nan, UNDECIDED, False, words
-    )
+    row = search.rows[-1]
+    certificate = _not_met(status, row["gradient_norm"], row["violation"])
     return Outcome(
         "control",
         scenario,
@@ -174,6 +184,12 @@ def unexamined(
         files=(SEARCH,),
         top={"certificate": certificate._asdict()},
     )
+
+
+def _not_met(status: str, stationarity: float, violation: float) -> Certificate:
+    """The certificate of a point that has not been examined; `status`: how the search ended."""
+    words = f"certificate: does NOT hold; {status}; not examined"
+    return Certificate(False, stationarity, violation, float("nan"), UNDECIDED, False, words)
 
 
 def progress(state: Any) -> str:
