@@ -8,6 +8,7 @@ import pytest
 
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
+from jaxhamel.cli._closed_loop._units import unit_of_commands, unit_of_distance
 from jaxhamel.cli._commands import _control, _meanwhile
 from jaxhamel.cli._commands._closed_loop_report import _loop_numbers
 from jaxhamel.cli._objects._task import build_problem
@@ -15,6 +16,9 @@ from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control._figure_eight import figure_eight_curve
 from jaxhamel.control._result import report
+from jaxhamel.geometry import SO3, Euclidean, Product
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
 from tests.cli.test_control import changes, jaxhamel
 
 BALL = (
@@ -90,6 +94,36 @@ def test_extremes_are_those_of_robots_that_did_not_break_down():
         LoopMeasures(np.arange(2.0), error[1:2], None, force[1:2], np.array([np.nan])), 0.1
     )
     assert none["largest_command"] is none["min_normal_force"] is none["max_friction"] is None
+
+
+class Body(System):
+    """A body on SO(3) with a slide, whose class gives no units."""
+
+    space = Product(SO3(), Euclidean(1))
+    n_controls = 2
+
+
+class Named(Body):
+    state_names = State(
+        (ORIENTATION, Part("slide", ("s",), "m")),
+        (OMEGA, Part("speed", ("v",), "m/s")),
+        (Part("torque", ("torque",), "N m"), Part("force", ("force",), "N")),
+    )
+
+
+class Turning(Body):
+    space = SO3()
+
+
+@pytest.mark.parametrize(
+    ("cls", "distance", "commands"),
+    [(Body, "", ""), (Named, "m, rad", "N, N m"), (Turning, "rad", "")],
+)
+def test_units_are_those_that_a_class_gives(cls, distance, commands):
+    """Rotations are in rad; without a unit of any other coordinate, or of a control, there is none."""
+    assert unit_of_distance(cls()) == distance
+    assert unit_of_commands(cls(), 2) == commands
+    assert unit_of_commands(cls(), 3) == ""  # another number of controls than the class names
 
 
 def test_files_and_page_of_the_closed_loop(closed):

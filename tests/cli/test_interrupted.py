@@ -1,5 +1,5 @@
-"""Ctrl-C or `kill` during a search: the result so far is written, and the exit status is 1. Without a point of the search it is
-130 or 143, as shells expect."""
+"""Ctrl-C or `kill` during a search: the result so far is written, and the exit status is 1. Without a point of the
+search it is 130 or 143, as shells expect."""
 
 import ast
 import json

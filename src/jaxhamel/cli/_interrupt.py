@@ -6,8 +6,8 @@ Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary
 continues, in order to write it: for two seconds, if its latest point is on disk already. A second signal ends that, too.
 `kill` (SIGTERM, which schedulers of clusters send before the end of a job) and a closed terminal (SIGHUP) act as Ctrl-C.
 
-The exit status is 1 if a point or the result of a search is on disk, as at the time limit; otherwise 128 and the number of the
-signal, as in shells.
+The exit status is 1 if a point or the result of a search is on disk, as at the time limit; otherwise 128 and the number of
+the signal, as in shells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-STOPPED = 1  # the exit status of a search that was stopped and whose best point is on disk, and of any command at its time limit
+STOPPED = 1  # the exit status of a stopped search whose best point is on disk, and of any command at its time limit
 # The signals that stop a command. Windows has no SIGHUP.
 STOPS = tuple(getattr(signal, x) for x in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, x))
 SIGNALLED = 128  # added to the number of the signal that stopped a command, the sum is the exit status, as in shells

@@ -29,6 +29,7 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     planned_coordinates,
 )
 from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
+from jaxhamel.cli._closed_loop._units import unit_of_commands, unit_of_distance
 from jaxhamel.cli._commands._closed_loop_report import (
     ClosedLoop,
     charts_of,
@@ -169,14 +170,16 @@ def _closed_and_open_loop(
         planned = planned_coordinates(law, plan.system, closed.ts)
         coordinates = HeldCoordinates(*first, coordinates_of(plan.system, found.q)[-1], planned)
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
-    unit = "m, rad" if charted else "m"
-    labels = ("x", "y") if point is None else point.labels
     controller = controller_of(scenario, law, system=plan.system)
+    unit = unit_of_distance(plan.system) if charted else "m"
+    of_commands = unit_of_commands(plan.system, controller.start.size)
+    labels = ("x", "y") if point is None else point.labels
     growth, prompt = loop_growth(controller), None
     if controller.delay and controller.model is None:
         prompt = loop_growth(dataclasses.replace(controller, delay=0))
     return ClosedLoop(
-        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth, prompt, policy, regulated
+        closed, loose, tolerance, size, unit, of_commands, shown, path, labels, coordinates, growth, prompt, policy,
+        regulated,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class ClosedLoop(NamedTuple):
 
     - `tolerance`: a robot has followed the plan if its tracking error is at most this, in `unit`.
     - `size`: the extent of the path; for a task without a path, the size of the plan in exponential coordinates; in `unit`.
+    - `unit`, `unit_of_commands`: units, several with ", " between them; empty if the system's class does not give them.
     - `shown`: the motion of the robot of median error.
     - `path`: the path of the task or of the planned motion, `(K, d)`, or None; `labels`: the names of its axes.
     - `coordinates`: the coordinates of all robots over time, for a task without a path, else None.
@@ -48,6 +49,7 @@ class ClosedLoop(NamedTuple):
     tolerance: float
     size: float
     unit: str
+    unit_of_commands: str
     shown: Companion
     path: np.ndarray | None
     labels: tuple[str, str]
@@ -65,6 +67,7 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
         "tolerance": found.tolerance,
         "size": found.size,
         "unit": found.unit,
+        "unit_of_commands": found.unit_of_commands,
         "growth": float(found.growth.growth[-1]),
         "largest_multiplier": float(np.max(found.growth.multipliers)),
         "seed": seed,
@@ -208,7 +211,7 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
         *_ground_charts(found),
         *_coordinate_charts(found),
         Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
-        *_histograms(closed, found.unit),
+        *_histograms(closed, found.unit, found.unit_of_commands),
         *([] if found.policy is None else [curve_of(found.policy)]),
     ]
 
@@ -238,12 +241,12 @@ def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
     yield Chart("closed-loop-ends", figure, "Where the robots end")
 
 
-def _histograms(closed: LoopMeasures, unit: str) -> Iterator[Chart]:
+def _histograms(closed: LoopMeasures, unit: str, of_commands: str) -> Iterator[Chart]:
     quantities = {
-        f"tracking error, RMS / {unit}": closed.rms,
+        with_unit("tracking error, RMS", unit): closed.rms,
         "smallest normal force / N": closed.normal,
         "friction coefficient needed": closed.friction,
-        "largest command": closed.command,
+        with_unit("largest command", of_commands): closed.command,
     }
     finite = {k: x[np.isfinite(x)] for k, x in quantities.items() if x is not None}
     shown = {k: x for k, x in finite.items() if len(x)}

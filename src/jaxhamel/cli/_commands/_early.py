@@ -106,7 +106,9 @@ def seconds_of(scenario: Scenario, max_seconds: float | None) -> float:
     return scenario[table]["max_seconds"]
 
 
-def limit_search(name: str, seconds: float | None, started: float, resumed: Path | None = None) -> None:
+def limit_search(
+    name: str, seconds: float | None, started: float, resumed: Path | None = None
+) -> None:
     """Lets the guard end the command a tenth after its time limit; nothing happens if `seconds` is None.
 
     `resumed`: the file of the point from which the search continues, if it does.
@@ -120,7 +122,9 @@ def over_at_first(seconds: float, resumed: Path | None) -> str:
     """The message if the time limit ends the command before the first iteration of its search."""
     over = f"the {seconds:g} s were over before the first iteration"
     if resumed is None:
-        return f"{over}; nothing was found. Give it more time by --max-seconds, or a smaller problem."
+        return (
+            f"{over}; nothing was found. Give it more time by --max-seconds, or a smaller problem."
+        )
     return f"{over}; the point of the search before is still in {resumed}: go on with --resume and more time, --max-seconds."
 
 

@@ -22,8 +22,8 @@ def point_stands(
     """
     guard.on_disk(f"{scenario.name}: {over_at_first(budget, file.path)}")
     words = (
-        f"the command was ended before the first iteration of the resumed search; the point of the search before is still in "
-        f"{file.path}: go on with --resume"
+        f"the command was ended before the first iteration of the resumed search; the point of the search before is still "
+        f"in {file.path}: go on with --resume"
     )
     reached = {"iterations": 0, "converged": False}
     seconds = time.monotonic() - started

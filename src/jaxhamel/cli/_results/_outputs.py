@@ -113,8 +113,9 @@ def _closed_loop(summary: Mapping[str, Any]) -> dict[str, Any]:
     if "closed_loop" not in summary:
         return {}
     numbers = {k: x for k, x in summary["closed_loop"].items() if not isinstance(x, Mapping)}
-    unit = numbers.pop("unit")
-    labelled = {k: unit if k in LOOP_DISTANCES else UNITS.get(k) for k in numbers}
+    unit, of_commands = numbers.pop("unit"), numbers.pop("unit_of_commands")
+    units = {**UNITS, **dict.fromkeys(LOOP_DISTANCES, unit), "largest_command": of_commands}
+    labelled = {key: units.get(key) for key in numbers}
     return {"In closed loop": _readable(numbers, labelled)}
 
 

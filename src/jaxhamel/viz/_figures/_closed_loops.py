@@ -97,7 +97,7 @@ def held_errors_figure(
     _band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
     _band(axes, ts, _positive_errors(closed), "series1", "with feedback")
     axes.set_yscale("log")
-    time_axis(axes, ts, title, f"distance / {unit}")
+    time_axis(axes, ts, title, f"distance / {unit}" if unit else "distance")
     legend_above(axes)
     return figure
 
