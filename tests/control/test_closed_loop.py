@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson, solve_ivp
 
-from jaxhamel import Feedback, Kinematic, MovingParts, simulate
+from jaxhamel import SE2, Euclidean, Feedback, Kinematic, MovingParts, Product, System, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, loop_multipliers, regulate
 from jaxhamel.control._loop._closed_loop import compile_loop
 from jaxhamel.control._loop._periods import _in_lanes, _reverse_mode
@@ -373,6 +373,34 @@ class Forgets(eqx.Module):
         return -q - memory
 
 
+class Car(System):
+    """A car with its steering angle φ, q = ((heading, x, y), φ), u = (speed, φ̇): its frame is singular at φ = ±90°."""
+
+    mass: jax.Array
+    space = Product(SE2(), Euclidean(1))
+    n_constraints = 2
+    n_controls = 2
+
+    def frame(self, t, q):
+        s, c, o = jnp.sin(q[1][0]), jnp.cos(q[1][0]), jnp.zeros(())
+        return jnp.array([[o, o, 1.0, o], [0.5 * c, -s, c, o], [o, 1.0, o, o], [o, o, o, 1.0]])
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * (self.mass * (v[1] ** 2 + v[2] ** 2) + 0.3 * v[0] ** 2 + 0.1 * v[3] ** 2)
+
+    def force(self, t, q, v, control):
+        return jnp.array([0.0, control[0], 0.0, control[1]])
+
+
+def regulated_car(angle, mass=2.0):
+    """The regulator about a car whose steering turns to this angle [rad] in 4 s; at 90° it cannot move."""
+    ts = jnp.linspace(0.0, 4.0, 101)
+    u = jnp.broadcast_to(jnp.array([0.1, angle / 4.0]), (101, 2))
+    q = jnp.zeros((101, 3)), angle * ts[:, None] / 4.0
+    costs = {"state_cost": jnp.ones(6), "control_cost": jnp.ones(2)}
+    return regulate(Car(jnp.array(mass)), ts, q, u, jnp.zeros(2), **costs)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
@@ -438,6 +466,9 @@ class Forgets(eqx.Module):
         (lambda: ZeroMomentum("satellite"), TypeError, "`base` is of type str; it must be a jaxhamel.System"),
         (lambda: regulate(CART, *PLAN, state_cost=1e9 * jnp.ones(2), control_cost=1e-3 * jnp.ones(1)), ValueError,
          "gains are not finite: with `steps` = 1 .*for example 2"),
+        (lambda: regulated_car(1.7), ValueError, r"The frame of Car is singular on the plan, near t = 3\.7 s: its det"),
+        (lambda: regulated_car(2.5), ValueError, r"The frame of Car is singular on the plan, near t = 2\.52 s"),
+        (lambda: regulated_car(1.5, jnp.inf), ValueError, r"linearised equations .* not finite at t = 0 s of the plan"),
         (lambda: regulate(CART, *PLAN, state_cost=jnp.ones(3), control_cost=jnp.ones(1)), ValueError,
          r"`state_cost` has shape \(3,\); it must be \(2,\), a diagonal, or \(2, 2\)"),
         (lambda: regulate(CART, *PLAN, state_cost=-jnp.ones(2), control_cost=jnp.ones(1)), ValueError,

@@ -218,7 +218,9 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
         return regulate(
             *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=steps
         )
-    except ValueError:  # the closed loop is too fast
+    except ValueError as error:
+        if "`steps`" not in str(error):
+            raise ScenarioError(" ".join(str(error).split())) from None
         raise ScenarioError(
             "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
             f"unstable with {steps * 2**MOST_HALVINGS} steps between two times of the plan. Give larger ones."

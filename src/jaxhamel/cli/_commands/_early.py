@@ -8,6 +8,7 @@ from typing import Any
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._results._folder import SEARCH, check_place
 from jaxhamel.cli._scenario import _sizes
+from jaxhamel.cli._scenario._ensemble_schema import STATE_FEEDBACK
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Check, Scenario
@@ -31,6 +32,7 @@ def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Chec
     def check(tables: Mapping[str, Any]) -> None:
         _check_task(tables)
         _check_run(tables)
+        _check_feedback(tables)
         _check_policy(tables)
         if resume:
             from jaxhamel.cli._results._search_file import check_there  # imports NumPy
@@ -167,6 +169,15 @@ def _check_task(tables: Mapping[str, Any]) -> None:
     if tables["time"]["start"] != 0.0:
         raise ScenarioError(
             f"`time.start` is {tables['time']['start']:g}; a [task] starts at 0. Leave it out."
+        )
+
+
+def _check_feedback(tables: Mapping[str, Any]) -> None:
+    """Checks that `[feedback]` is a regulator about the plan."""
+    if tables["feedback"] is not None and tables["feedback"]["kind"] in STATE_FEEDBACK:
+        raise ScenarioError(
+            f"`feedback.kind` is {brief(tables['feedback']['kind'])}, for simulate, montecarlo, identify and predict; "
+            'control holds its plan by kind = "tvlqr".'
         )
 
 

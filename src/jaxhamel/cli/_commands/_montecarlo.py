@@ -29,6 +29,7 @@ from jaxhamel.ensemble._study._monte_carlo import asked_of
 from jaxhamel.ensemble._study._progress import Progress
 from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._statistics import probability
+from jaxhamel.mechanics import Feedback
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 from jaxhamel.viz._motion._run import ShownMotion
 
@@ -202,8 +203,10 @@ def _summary(study: Study, statistics: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open_loop(model: EnsembleModel) -> str:
-    if model.nominal.control is None:
+    if model.nominal.control is None or isinstance(model.nominal.control, Feedback):
         return ""
+    if not model.nominal.system.prescribed_motion:
+        return " The control is a function of time alone: nothing is corrected."
     return (
         " The masses replay one motion whatever the ball does: nothing is corrected, and a small error grows "
         "where the motion is unstable."

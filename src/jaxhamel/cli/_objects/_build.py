@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Time
+from jaxhamel.cli._objects._state_feedback import with_feedback
 from jaxhamel.cli._objects._system import build_initial as build_initial
 from jaxhamel.cli._objects._system import build_system as build_system
 from jaxhamel.cli._objects._system import check_constructed as check_constructed
@@ -45,6 +46,11 @@ class Sine(eqx.Module):
 
 
 def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
+    """The control of `[control]`, see `build_curve`, with the feedback of `[feedback]` if that needs no plan."""
+    return with_feedback(scenario, system, build_curve(scenario, system))
+
+
+def build_curve(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
     """The control of `[control]`, a curve with one number for each control that the system takes; None without controls."""
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)

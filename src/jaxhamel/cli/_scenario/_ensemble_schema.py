@@ -1,15 +1,18 @@
 """The keys of a scenario for many trajectories: `[montecarlo]`, and the closed loop of `control`."""
 
-from jaxhamel.cli._scenario._validate import Table, Tables, Variants
+from jaxhamel.cli._scenario._validate import OpenTable, Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
+    OMITTED,
     POSITIVE,
     Key,
+    array,
     boolean,
     bounds,
     choice,
     integer,
     number,
     numbers,
+    rows,
     text,
 )
 
@@ -72,11 +75,41 @@ MONTECARLO = Table(
     about="settings of `montecarlo`",
 )
 
-
+FIELD = Key(array(None), "a field of the class")
+STATE_FEEDBACK = {
+    "gains": Table(
+        {
+            "gains": Key(
+                rows(),
+                "K in c = c₀(t) − K δ, one row for each control; δ is the deviation of the configuration (in exponential "
+                "coordinates), then of the quasi-velocities; c₀ is the curve of [control]",
+            ),
+            "q": Key(
+                array(None),
+                "the configuration that is held, as in [initial]; the system's own initial one when absent",
+                OMITTED,
+            ),
+            "u": Key(numbers(), "the quasi-velocities that are held, likewise", OMITTED),
+            "limit": Key(number(least=0.0), "largest absolute value of a command; 0: none", 0.0),
+        }
+    ),
+    "law": Table(
+        {
+            "law": Key(
+                text(),
+                "the name of a class in the file of --system, whose objects are called with (t, q, u) and give the control; "
+                "the values of its fields stand in [feedback.fields]",
+            ),
+            "fields": OpenTable(FIELD, about="the values of the class's fields, by their names"),
+        }
+    ),
+}
 FEEDBACK = Variants(
     by="kind",
-    about="a controller that keeps the motion close to the plan; without this table the loop is not closed",
+    about="a controller: gains, or a law of the user's file, in continuous time, for `simulate`, `montecarlo`, `identify` "
+    "and `predict`; a regulator about the plan (tvlqr) for `control`; without this table the loop is not closed",
     tables={
+        **STATE_FEEDBACK,
         "tvlqr": Table(
             {
                 "period": Key(POSITIVE, "sampling period", 0.01, "s"),
@@ -107,7 +140,7 @@ FEEDBACK = Variants(
                     number(least=0.0), "largest absolute value of a command; 0: none", 0.0
                 ),
             }
-        )
+        ),
     },
 )
 SENSORS = Table(

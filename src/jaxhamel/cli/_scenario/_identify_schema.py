@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jaxhamel.cli._scenario._ensemble_schema import FEEDBACK, STATE_FEEDBACK
 from jaxhamel.cli._scenario._schema import ANY, CONTROL
 from jaxhamel.cli._scenario._stage_schema import LOSS, PREDICTION, PRIORS, stages_schema
 from jaxhamel.cli._scenario._system_description import WhenRead
@@ -250,6 +251,7 @@ OTHERS = {
     "description": Key(text(), "one sentence about the scenario", ""),
     "system": ANY,
     "control": CONTROL,
+    "feedback": replace(FEEDBACK, tables=STATE_FEEDBACK),
     "data": DATA,
     "measurements": MEASUREMENT_TABLES,
     "parameters": PARAMETERS,

@@ -109,6 +109,39 @@ def check_cost(name: str, cost, size: int, positive: bool) -> None:
         raise ValueError(f"`{name}` has the eigenvalue {least:.6g}; all must be {wanted}.")
 
 
+def check_frame(system, ts, signs) -> None:
+    """Checks that the frame is regular along a plan; `signs`: those of its determinant at the times `ts`."""
+    signs, ts = concrete(signs), concrete(ts)
+    if signs is None or ts is None or (np.all(signs == signs[0]) and signs[0] != 0):
+        return
+    changed = np.nonzero((signs != signs[0]) | (signs == 0))[0][0]
+    raise ValueError(
+        f"The frame of {type(_inside(system)).__name__} is singular on the plan, near t = {ts[changed]:.4g} s: its "
+        "determinant changes sign or is 0 there, so that quasi-velocities and constraints do not determine the velocity, "
+        "and gains would have no meaning. Give a plan that stays on one side of this configuration, or a `frame` that is "
+        "regular there."
+    )
+
+
+def _inside(system):
+    """The system inside a `MovingParts` or `Kinematic`, otherwise the system."""
+    return getattr(system, "system", system)
+
+
+def check_linearised(ts, A, B) -> None:
+    """Checks that the matrices of the linearised equations at the times `ts` are finite."""
+    ts, A, B = concrete(ts), concrete(A), concrete(B)
+    if ts is None or A is None or B is None:
+        return
+    finite = np.all(np.isfinite(A), axis=(1, 2)) & np.all(np.isfinite(B), axis=(1, 2))
+    if np.all(finite):
+        return
+    raise ValueError(
+        f"The linearised equations of motion are not finite at t = {ts[np.argmin(finite)]:.4g} s of the plan. Look there "
+        "for a singular mass matrix or frame, and for a function without a derivative, such as the norm of zero."
+    )
+
+
 def check_gains(gains, steps) -> None:
     """Checks that gains are finite: RK4 of the Riccati equation is unstable if its steps are long for the closed loop."""
     array = concrete(gains)

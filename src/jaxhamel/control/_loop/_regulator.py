@@ -11,11 +11,19 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._regulator import check_cost, check_gains, check_plan, check_regulated
-from jaxhamel.control._loop._riccati import linearised, refined, riccati, step_parts
+from jaxhamel.control._checks._regulator import (
+    check_cost,
+    check_frame,
+    check_gains,
+    check_linearised,
+    check_plan,
+    check_regulated,
+)
+from jaxhamel.control._loop._riccati import frame_signs, linearised, refined, riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._description._parameters import parameter, with_array_leaves
+from jaxhamel.mechanics._system import overrides
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
@@ -143,7 +151,8 @@ def regulate(
     **Returns:** a `Regulator`.
 
     **Raises:** `ValueError` or `TypeError` for shapes that do not fit, costs that are not symmetric or not positive, unequal
-    steps of `ts`; `ValueError` for gains that are not finite, because the steps are too long for a fast closed loop.
+    steps of `ts`; `ValueError` for a plan on which the frame is singular or the linearised equations are not finite, with
+    the time, and for gains that are not finite, because the steps are too long for a fast closed loop.
 
     Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
     """
@@ -182,7 +191,10 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
 def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     """The regulator, from checked arguments; `costs`: the matrices (Q, R, S)."""
     at = refined(system, ts, q, u, control, 2 * steps, route)
+    if overrides(system, "frame"):
+        check_frame(system, at.t, frame_signs(system, at))
     rates, A, B = linearised(system, at, route)
+    check_linearised(at.t, A, B)
     h = ts[1:] - ts[:-1]
     pieces = jnp.repeat(h, steps) / steps
     values, gains = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))

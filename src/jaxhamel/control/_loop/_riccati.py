@@ -64,6 +64,12 @@ def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> PlanP
     return PlanPoints(times, q, u, jax.vmap(control)(times))
 
 
+@compiled_with(FEW_RUNS)
+def frame_signs(system, at: PlanPoints) -> Float[Array, " M"]:
+    """The sign of det A(t, q) of the frame A at every point of the plan; 0 where it is singular."""
+    return jax.vmap(lambda t, q: jnp.linalg.slogdet(system.frame(t, q))[0])(at.t, at.q)
+
+
 class Stages(eqx.Module):
     """A control with given values at the start, the middle and the end of a step, quadratic in between."""
 
