@@ -321,6 +321,8 @@ ONE = Integrating(jnp.ones(3))
          "`hessian` is 'newton'; it must be one of 'gauss-newton', 'exact'"),
         (lambda: RecedingHorizon(problem(), 0.1, delay=-1), ValueError, "`delay` is -1; it must be a whole number"),
         (lambda: RecedingHorizon(problem(), 0.1, late=3), TypeError, "`late` is of type int; it must be a callable t"),
+        (lambda: RecedingHorizon(problem(), 0.1).step(None, 0.0, np.ones(1), np.ones(2)), ValueError,  # pyright: ignore
+         r"The state \(q, u\) has the shapes \(\(1,\), \(2,\)\); the law is made for \(\(1,\), \(1,\)\)"),
         (lambda: control.loop_multipliers(Cart(jnp.array(1.0)), np.ones(1), np.zeros(1), Sampled(ONE, 0.1)),
          ValueError, r"`u`\) is no equilibrium of the loop: after one period the state is off by 0"),
         (lambda: OnTime(Cart(jnp.array(1.0)), 0.1), TypeError, "`law` is of type Cart; it must have the methods start"),

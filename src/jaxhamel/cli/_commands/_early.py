@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import SEARCH, check_place
+from jaxhamel.cli._results._folder import SEARCH, check_place, over_at_first
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._ensemble_schema import STATE_FEEDBACK
 from jaxhamel.cli._scenario._plan_schema import PLANS
@@ -118,16 +118,6 @@ def limit_search(
     if seconds is None:
         return
     guard.limit(seconds, f"{name}: {over_at_first(seconds, resumed)}", started)
-
-
-def over_at_first(seconds: float, resumed: Path | None) -> str:
-    """The message if the time limit ends the command before the first iteration of its search."""
-    over = f"the {seconds:g} s were over before the first iteration"
-    if resumed is None:
-        return (
-            f"{over}; nothing was found. Give it more time by --max-seconds, or a smaller problem."
-        )
-    return f"{over}; the point of the search before is still in {resumed}: go on with --resume and more time, --max-seconds."
 
 
 def accuracies(options: Sequence[str]) -> dict[str, float]:

@@ -10,7 +10,6 @@ import numpy as np
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import closed_about
 from jaxhamel.cli._commands._early import seconds_of
-from jaxhamel.cli._commands._resumed import point_stands
 from jaxhamel.cli._commands._training import TrainingFolder
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
@@ -19,6 +18,7 @@ from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import SEARCH, folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_columns, write_summary
+from jaxhamel.cli._results._resumed import point_stands
 from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario

@@ -101,3 +101,13 @@ def _check_kind(out: Path, of_ensemble: bool) -> None:
         raise ScenarioError(
             f"--out {out}: the folder has {there}; nothing was changed. Give another one."
         )
+
+
+def over_at_first(seconds: float, resumed: Path | None) -> str:
+    """The message if the time limit ends the command before the first iteration of its search."""
+    over = f"the {seconds:g} s were over before the first iteration"
+    if resumed is None:
+        return (
+            f"{over}; nothing was found. Give it more time by --max-seconds, or a smaller problem."
+        )
+    return f"{over}; the point of the search before is still in {resumed}: go on with --resume and more time, --max-seconds."

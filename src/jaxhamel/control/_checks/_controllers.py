@@ -122,6 +122,15 @@ OF_LATE_LAWS = "start", "step", "held", "resumed"  # methods that a law with a d
 NO_UNKNOWNS = ("FreeEndTime", "FreeInitialState", "DesignParameter")
 
 
+def check_state_shapes(made_for: tuple[Any, int], q: Any, u: Any) -> None:
+    """Checks the shapes of a state (q, u) that a law is given; their values may be NaN."""
+    space, velocities = made_for
+    wanted = jax.tree.map(lambda x: x.shape, space.stored), (velocities,)
+    got = jax.tree.map(np.shape, q), np.shape(u)
+    if got != wanted:
+        raise ValueError(f"The state (q, u) has the shapes {got}; the law is made for {wanted}.")
+
+
 def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any]) -> None:
     """Checks that the horizon is fixed, the period within it, and that iterations and periods of delay are whole numbers."""
     if not hasattr(problem, "constraints"):

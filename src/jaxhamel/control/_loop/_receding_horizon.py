@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._controllers import check_receding
+from jaxhamel.control._checks._controllers import check_receding, check_state_shapes
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
@@ -171,6 +171,7 @@ class RecedingHorizon(eqx.Module):
         """(command, memory) of the sample at t, from the state (q, u) at t."""
         t = jnp.asarray(t, self.period.dtype)
         begins, system = t + self.delay * self.period, self.transcription.system
+        check_state_shapes(self.made_for, q, u)
         at = flow_under(memory.waiting, system, (q, u), t, self.period, 1, None)
         old = self._shifted(memory, begins)
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)

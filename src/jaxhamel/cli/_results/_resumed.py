@@ -4,9 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from jaxhamel.cli._commands._early import over_at_first
 from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import SEARCH
+from jaxhamel.cli._results._folder import SEARCH, over_at_first
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_summary
 from jaxhamel.cli._results._search_file import SearchFile
