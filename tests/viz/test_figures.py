@@ -113,11 +113,11 @@ def test_png_is_written_opaque_and_repeatable(tmp_path, name):
     assert imread(tmp_path / "a.png")[..., 3].min() == 1.0
 
 
-@pytest.mark.parametrize("count", [2, 14])
-def test_titles_stand_above_legends(count):
-    """Also above a legend of three rows, whose fourteen lines all look different."""
+@pytest.mark.parametrize(("count", "name"), [(2, "a"), (14, "a"), (4, "limits of the control")])
+def test_titles_stand_above_legends(count, name):
+    """Also above a legend of three rows, whose fourteen lines all look different. Long names take more rows."""
     values = np.sin(TS[:, None] + np.arange(count))
-    names = [f"a{i}" for i in range(count)]
+    names = [f"{name} {i}" for i in range(count)]
     figure = quantities_figure(TS, values, names, title="Angles", ylabel="a / rad")
     figure.canvas.draw()
     axes = figure.axes[0]
@@ -125,6 +125,7 @@ def test_titles_stand_above_legends(count):
     above, below = title.get_window_extent(), axes.get_legend().get_window_extent()
     assert title.get_text() == "Angles"
     assert above.y0 >= below.y1
+    assert below.x1 <= figure.bbox.x1
     assert below.y0 >= axes.get_window_extent().y1
     assert len({(x.get_color(), x.get_linestyle()) for x in axes.lines}) == count
 

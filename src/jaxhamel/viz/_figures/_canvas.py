@@ -1,7 +1,7 @@
 """Matplotlib figures in the package's style: the empty figure, its axes and legend, and its file."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import IO, Any, Literal, ParamSpec
@@ -20,6 +20,8 @@ from jaxhamel.viz._style import MATPLOTLIB, share_in_label
 P = ParamSpec("P")
 LARGEST_DRAWN = 1e290  # larger numbers are left out of figures
 IN_A_ROW = 5  # the largest number of entries in a row of a legend
+CHARACTERS = 98  # about as many characters fit into a row of a legend, `LINE_OF_LEGEND` of which each line sample takes
+LINE_OF_LEGEND = 7
 ROW = 1.5 * MATPLOTLIB["legend.fontsize"]  # height of such a row, in points
 LayoutName = Literal["constrained"] | None
 
@@ -114,15 +116,23 @@ def ground_axes(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x
         share_in_label(axis)
 
 
+def columns_of_legend(labels: Sequence[str]) -> int:
+    """The number of columns in which the labels of a legend fit into the width of a plot."""
+    longest = max(map(len, labels), default=0) + LINE_OF_LEGEND
+    return min(IN_A_ROW, max(1, CHARACTERS // longest))
+
+
 def legend_above(axes: Axes) -> None:
     """Adds a legend between title and axes, where it covers no data."""
-    rows = -(-len(axes.get_legend_handles_labels()[1]) // IN_A_ROW)
+    labels = axes.get_legend_handles_labels()[1]
+    columns = columns_of_legend(labels)
+    rows = -(-len(labels) // columns)
     if axes.get_title(loc="left"):
         axes.set_title(axes.get_title(loc="left"), pad=23 + ROW * (rows - 1))
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=IN_A_ROW,
+        ncols=columns,
         borderaxespad=0.3,
         borderpad=0.0,
         handlelength=1.6,

@@ -145,7 +145,8 @@ def _limit_charts(result: Result) -> Iterator[Chart]:
                 lines.append(np.full((len(values), 1), level))
                 names.append(f"{name} {level:.3g}")
         ts = np.asarray(motion.ts)
-        title = f"Limit: {limit.label}"
+        label = limit.label
+        title = label[0].upper() + label[1:] if label.startswith("limit") else f"Limit: {label}"
         figure = quantities_figure(ts, np.hstack(lines), names, title=title, ylabel=limit.quantity)
         yield Chart(f"limit-{limit.label}", figure, f"{limit.label} and its limits over time")
 
