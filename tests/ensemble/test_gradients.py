@@ -15,7 +15,11 @@ from jax.flatten_util import ravel_pytree
 
 from jaxhamel import ensemble
 from jaxhamel._lanes._written_out import estimated_operations, written_out
-from jaxhamel.ensemble._equal_steps import _adjoint_groups
+from jaxhamel.ensemble._equal_steps import (
+    _adjoint_groups,
+    _adjoint_loop,
+    _adjoint_sweep,
+)
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, in_lanes
 from jaxhamel.ensemble._equal_steps._needed import Needed
@@ -133,11 +137,17 @@ def test_gradient_is_that_of_the_plain_steps(method, checkpoint, times):
 
 
 @pytest.mark.parametrize(
-    ("method", "most", "size"),
-    [("rk4", 1, 1), ("rk4", 3, 2), (diffrax.Tsit5(), 5, 1)],
+    ("method", "most", "size", "looped"),
+    [
+        ("rk4", 1, 1, True),
+        ("rk4", 3, 2, False),
+        (diffrax.Tsit5(), 5, 1, False),
+        (diffrax.Tsit5(), 5, 1, True),
+    ],
 )
-def test_groups_of_stages(method, most, size, monkeypatch):
-    """Stages are transposed one by one, in pairs or all at once, depending on the longest program allowed."""
+def test_groups_of_stages(method, most, size, looped, monkeypatch):
+    """Stages are transposed one by one, in pairs or all at once, depending on the longest program allowed; long ones in a
+    loop, of which XLA compiles one stage."""
     table = tableau(method)
     length = estimated_operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
     assert groups_of(length, table) == [(0, len(table.b))]
@@ -145,7 +155,13 @@ def test_groups_of_stages(method, most, size, monkeypatch):
         _adjoint_groups, "LONGEST_PROGRAM", (most + 0.5) * _adjoint_groups._BACKWARD * length
     )
     assert {many for _, many in groups_of(length, table)} == {size}
+    calls, original = [], _adjoint_loop.loop_back
+    monkeypatch.setattr(_adjoint_loop, "LOOPED", 1 if looped else 10_000)
+    monkeypatch.setattr(
+        _adjoint_sweep, "loop_back", lambda *given: calls.append(given) or original(*given)
+    )
     found = jax.jit(jax.grad(in_steps(method, False, ENDS), (0, 1, 2)))(*AT)
+    assert bool(calls) is looped
     wanted = gradient_of_plain_steps(method, tuple(ENDS))
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-13)

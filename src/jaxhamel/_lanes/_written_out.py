@@ -9,6 +9,7 @@ from jax.extend.core import ClosedJaxpr
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._graph._nodes import Unsupported, node_numbers
+from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._transform import traced
 
@@ -92,7 +93,7 @@ def _written(closed: ClosedJaxpr, varies: list[bool], arguments: int, size: int)
         closed = scalars.program
         varies = [varies[i] for i in scalars.kept] + [True] * scalars.made
         origins = [origins[i] for i in scalars.kept] + [_OF_ARRAYS] * scalars.made
-    program = scalarise(closed, varies)
+    program = scalarise(closed, varies, whole=in_fusions())
     pairs = list(zip(origins, program.inputs, strict=True))
     of_inputs = {i: nodes.ravel().tolist() for i, nodes in pairs if i >= 0}
     made = {

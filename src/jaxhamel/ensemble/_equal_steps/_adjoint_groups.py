@@ -42,6 +42,7 @@ class Steps(NamedTuple):
       and the first stage of every group but the first, restricted to the entries that f reads.
     - `groups`: (first stage, number of stages) of each group.
     - `by_arrays`: whether f has operations on large shared arrays, which `_adjoint_stages` transposes.
+    - `length`: the number of operations of f, 0 if it cannot be written out.
     """
 
     rate: Callable
@@ -52,6 +53,7 @@ class Steps(NamedTuple):
     method: Tableau
     groups: list[tuple[int, int]]
     by_arrays: bool
+    length: int
 
 
 # The transpose of a stage has at most this many times the operations of f (2.1 for the rolling ball's masses and control).
@@ -80,7 +82,7 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
     step and p̄.
     """
     needed = steps.needed
-    program = jax.jit(lanes(partial(_group_back, steps, parameters), _AXES))
+    program = jax.jit(lanes(partial(group_back, steps, parameters), _AXES))
     of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
 
     def back(at, begins, kept: tuple[Columns, tuple[Columns, ...]], w: Columns, p_bar: Columns):
@@ -103,7 +105,7 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
 _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
-class _GroupCoefficients(NamedTuple):
+class GroupCoefficients(NamedTuple):
     """The coefficients of a group.
 
     - `h`: the step; `times`: those of the stages; `b`: the weights of the slopes.
@@ -129,7 +131,7 @@ def _group_coefficients(method: Tableau, t, h, group: tuple[int, int], found: di
     of = h.dtype.type
     times = [t + of(c) * h for c in method.c[own]]
     inside = [[h * of(x) if x else None for x in row[own]] for row in method.a[own]]
-    return _GroupCoefficients(h, times, inside, [*map(of, method.b[own])], h * of(ahead)), column
+    return GroupCoefficients(h, times, inside, [*map(of, method.b[own])], h * of(ahead)), column
 
 
 def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
@@ -141,11 +143,11 @@ def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
     return 1.0, _plus_weighted(zero, factors, columns)
 
 
-def _group_back(
+def group_back(
     steps: Steps,
     parameters: Parameters,
     begins,
-    stages: _GroupCoefficients,
+    stages: GroupCoefficients,
     z,
     here,
     mine,
@@ -179,7 +181,7 @@ def _first_group_back(
     steps: Steps,
     parameters: Parameters,
     begins,
-    stages: _GroupCoefficients,
+    stages: GroupCoefficients,
     z,
     hw,
     mine,
@@ -228,7 +230,7 @@ def state_at_start(steps: Steps, begins, z, shared, like) -> tuple:
     return tuple(jnp.where(begins > 0, x, y) for x, y in zip(z, steps.unit(z, shared), strict=True))
 
 
-def _sums(steps: Steps, stages: _GroupCoefficients, y, here, of, w, later) -> tuple[tuple, list]:
+def _sums(steps: Steps, stages: GroupCoefficients, y, here, of, w, later) -> tuple[tuple, list]:
     """Computes Σ b k over the stages of a group, and h a k of its last stage; this function is transposed.
 
     `later`: whether another group of the step follows; if none does, an empty list takes the place of h a k.

@@ -9,9 +9,10 @@
 
 Stages are transposed in groups as large as one loop can hold (`_adjoint_groups`): a whole step of a small system, two RK4
 stages of the rolling ball, one stage of a large system. The first group of a step includes N; all other groups share one
-program. For each step, z and the first stage of each group are stored, restricted to the numbers that f and N′ read
-(`_needed`); the other stages are recomputed. With checkpointing only the initial state of each interval is stored. An input
-that all lanes share has a cotangent in each lane; they are summed over the lanes at the end.
+program. Long stages are transposed by a loop over them (`_adjoint_loop`). For each step, z and the first stage of each
+group are stored, restricted to the numbers that f and N′ read (`_needed`); the other stages are recomputed. With
+checkpointing only the initial state of each interval is stored. An input that all lanes share has a cotangent in each
+lane; they are summed over the lanes at the end.
 
 Alternatives that were measured and are slower: docs/performance.md#reverse-mode.
 """
@@ -30,6 +31,7 @@ from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
+from jaxhamel.ensemble._equal_steps._adjoint_loop import is_looped, loop_back
 from jaxhamel.ensemble._equal_steps._adjoint_stages import stages_back
 from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
 from jaxhamel.ensemble._members._parameters import (
@@ -177,8 +179,7 @@ class _Sweep(NamedTuple):
         """Runs the backward pass: from the cotangents after each interval to ȳ at the start and p̄."""
         begun, ahead = path
         unit_back = _unit_back(self.steps, self.parameters)
-        of_step = stages_back if self.parameters.summed else groups_back
-        step_back = of_step(self.steps, self.parameters)
+        step_back = self._of_step(self.steps, self.parameters)
 
         def row(n, rows):
             return jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)
@@ -202,6 +203,13 @@ class _Sweep(NamedTuple):
         carry = (zeros, self.parameters.zeros(like, self.shared))
         at = (self.starts, self.h, self.count * jnp.arange(len(self.starts)), bars)
         return jax.lax.scan(interval, carry, at, reverse=True)[0]
+
+    @property
+    def _of_step(self) -> Callable:
+        """The function that transposes a step: in groups of stages, or by a loop over its stages."""
+        if self.parameters.summed:
+            return stages_back
+        return loop_back if is_looped(self.steps) else groups_back
 
     @property
     def _ends(self) -> list[int]:

@@ -60,7 +60,7 @@ def stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Ca
         whole = lanes(lambda *at: forms.at_once(*at)[:1], _AXES)
         step = jax.jit(differentiated_as(whole, forms.end_by_stages))
         traced = jax.jit(lanes(forms.at_once, _AXES))
-    return Steps(motion.rate, motion.unit, step, traced, needed, method, groups, arrays)
+    return Steps(motion.rate, motion.unit, step, traced, needed, method, groups, arrays, length)
 
 
 class _Forms(NamedTuple):
