@@ -57,7 +57,8 @@ def ended(
                 return "half", taken, f"{path.name}: {error}"
             if not path.stat().st_size:
                 return "half", taken, path.name
-    allowed = (0, 130, -signal.SIGINT)
+    # a search with a point on disk ends with status 1
+    allowed = (0, 130, -signal.SIGINT, *((1,) if name in SEARCHES else ()))
     return ("stopped" if process.returncode in allowed else "status"), taken, said
 
 
