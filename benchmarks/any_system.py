@@ -8,10 +8,15 @@ at a tolerance of 1e-9. diffrax integrates the equations by hand, with `jnp.lina
 times are medians in processor seconds, which other work on the machine changes less than the clock; `spread` is
 (largest − smallest) / median. Both ends of the motion are compared.
 
+A call of a compiled program takes some microseconds before anything is computed, as long as some of the smallest systems
+move. So systems of up to `SMALL` degrees of freedom are also run `LOOPED` times by a loop inside of one program: `inside` is
+the ratio of the times there. `floor` is the time of a call that only joins q and u.
+
 The last line is one JSON object: `ratio` is diffrax over `simulate` for the slowest case, `ratio_to_12` that of up to
 twelve degrees of freedom, `spelling` the slowest spelling over the fastest of the same system, `growth` the largest factor
 by which the time of a step grows for a doubling of n, `growth_from_16` that from n = 16 on, `gradient` the largest ratio
-of a gradient to its motion, `first` and `first_gradient` the most seconds until the first value. `--quick` takes chains of
+of a gradient to its motion, `first` and `first_gradient` the most seconds until the first value, `ratio_inside` the
+smallest `inside`, and `floor` the largest in microseconds; `ratio` is that of single calls. `--quick` takes chains of
 4 and 12 links, a tree and a random system of 6, and one named system, without gradients.
 """
 
@@ -35,6 +40,7 @@ import jaxhamel
 jax.config.update("jax_enable_x64", True)
 TOLERANCE, SECONDS = 1e-9, 2.0
 SIZES = (2, 4, 6, 8, 12, 16, 20, 32, 50)
+SMALL, LOOPED = 3, 100
 GROUP = 5e-3  # a single call of a small system is shorter than the wake-up of XLA's threads, which differs from call to call
 
 
@@ -78,6 +84,30 @@ def theirs(case: Case) -> Callable:
     return partial(jax.jit(end), y, case.constants)
 
 
+def repeated(program: partial) -> Callable:
+    """A program of vectors, run `LOOPED` times by one compiled loop; each run depends on the one before it, by rounding."""
+
+    def run(start):
+        turn = lambda _, found: program.func(start + 1e-300 * found)
+        return jax.lax.fori_loop(0, LOOPED, turn, jnp.zeros_like(start))
+
+    return partial(jax.jit(run), *program.args)
+
+
+def looped(case: Case, ours: Any, theirs: Any) -> dict[str, Callable]:
+    """Both programs of a small system in a loop, and a program that does nothing; empty for a large system."""
+    if case.size > SMALL:
+        return {}
+    q, u = jnp.asarray(case.q), jnp.asarray(case.u)
+    start, parts = jnp.concatenate([q, u]), lambda y: (y[: q.size], y[q.size :])
+    by_hand = partial(lambda y: theirs.func(y, case.constants), start)
+    return {
+        f"{case.name} inside": repeated(partial(lambda y: ours.func(*parts(y)), start)),
+        "by hand inside": repeated(by_hand),
+        "floor": partial(jax.jit(lambda q, u: jnp.concatenate([q, u])), q, u),
+    }
+
+
 def processor_seconds(program: Callable, calls: int = 1) -> float:
     """Processor seconds of one call, the mean of `calls` in a row."""
     started = time.process_time()
@@ -108,6 +138,7 @@ def measured(cases: list[Case], repeats: int, gradients: bool) -> list[dict[str,
         programs[case.name], gradient, steps[case.name] = ours(case)
         if gradients:
             programs[f"gradient of {case.name}"] = gradient
+        programs |= looped(case, programs[case.name], programs["by hand"])
     median, first, spread = medians(programs, repeats)
     hand, rows = np.asarray(programs["by hand"]()), []
     for case in cases:
@@ -116,6 +147,9 @@ def measured(cases: list[Case], repeats: int, gradients: bool) -> list[dict[str,
         row |= {"ratio": median["by hand"] / median[name], "spread": spread[name]}
         row |= {"apart": float(np.abs(np.asarray(programs[name]()) - hand).max())}
         row["step"] = median[name] / steps[name]()
+        if f"{name} inside" in median:
+            row["inside"] = median["by hand inside"] / median[f"{name} inside"]
+            row |= {"seconds_inside": median[f"{name} inside"] / LOOPED, "floor": median["floor"]}
         if gradients:
             of = f"gradient of {name}"
             row |= {"gradient": median[of] / median[name], "first_gradient": first[of]}
@@ -169,7 +203,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     print(
-        f"{'':28}{'ms':>8}{'by hand':>9}{'ratio':>7}{'spread':>8}{'first s':>9}{'apart':>9}{'grad':>6}"
+        f"{'':28}{'ms':>8}{'by hand':>9}{'ratio':>7}{'spread':>8}{'first s':>9}{'apart':>9}{'inside':>8}{'grad':>6}"
     )
     rows = []
     for cases in systems(given):
@@ -179,13 +213,16 @@ def main() -> None:
             times = f"{1e3 * r['seconds']:8.3f}{1e3 * r['by_hand']:9.2f}{r['ratio']:7.1f}"
             more = f"{r['gradient']:6.1f}{r['first_gradient']:6.1f} s" if gradients else ""
             ends = f"{r['spread']:8.2f}{r['first']:9.1f}{r['apart']:9.0e}"
-            print(f"{r['name']:28}{times}{ends}{more}", flush=True)
+            inside = f"{r['inside']:8.1f}" if "inside" in r else " " * 8
+            print(f"{r['name']:28}{times}{ends}{inside}{more}", flush=True)
     small = [row["ratio"] for row in rows if row["size"] <= 12]
     result = {"benchmark": "any_system", "ratio": min(row["ratio"] for row in rows)}
     result |= {"ratio_to_12": min(small, default=None), "spelling": spelling(rows)}
     result |= {"growth": growth(rows), "growth_from_16": growth(rows, 16)}
     for key in ("gradient", "first_gradient", "first"):
         result[key] = max((row[key] for row in rows if key in row), default=None)
+    result["ratio_inside"] = min((row["inside"] for row in rows if "inside" in row), default=None)
+    result["floor"] = max((1e6 * row["floor"] for row in rows if "floor" in row), default=None)
     print(json.dumps(result | {"rows": rows}))
 
 
