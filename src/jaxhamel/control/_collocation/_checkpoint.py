@@ -13,7 +13,7 @@ from jaxhamel.control._interior_point._barrier import barrier_function
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._interior_point._state import SearchState, strong
 
-SHARES, COST_UNIT = "shares", "cost_unit"
+SHARES, COST_UNIT, POINTS = "shares", "cost_unit", "points"
 
 
 class SearchPoint(NamedTuple):
@@ -30,8 +30,13 @@ class SearchPoint(NamedTuple):
 
 
 def to_arrays(transcription: Transcription, state: SearchState) -> dict[str, np.ndarray]:
-    """Converts the mesh, the cost unit, the iterate and its multipliers to named arrays, which can be saved in a file."""
-    own = {SHARES: transcription.shares, COST_UNIT: transcription.cost_unit}
+    """Converts the mesh, its points, the cost unit, the iterate and its multipliers to named arrays, which can be saved in a
+    file."""
+    own = {
+        SHARES: transcription.shares,
+        COST_UNIT: transcription.cost_unit,
+        POINTS: transcription.constants("points"),
+    }
     return {
         **{name: np.asarray(x) for name, x in own.items()},
         **named_arrays(SearchPoint.of(state)),
@@ -44,6 +49,14 @@ def unit_of(arrays: Mapping[str, np.ndarray]) -> float:
     if not is_finite_array(unit) or unit.shape != () or not float(unit) > 0:
         return 1.0
     return float(unit)
+
+
+def points_of(arrays: Mapping[str, np.ndarray]) -> str | None:
+    """The kind of the collocation points of a saved search, "gauss" or "radau"; None if it is not saved."""
+    points = arrays.get(POINTS)
+    if not is_finite_array(points) or points.ndim != 1 or not points.size:
+        return None
+    return "radau" if points[-1] == 1.0 else "gauss"
 
 
 def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:

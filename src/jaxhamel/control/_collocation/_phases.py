@@ -16,7 +16,7 @@ from jaxhamel.control._certificate._endings import (
     sizes_of_constraints,
 )
 from jaxhamel.control._checks._collocation import check_fits
-from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, unit_of
+from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, points_of, unit_of
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -51,6 +51,7 @@ from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
 from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
+from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS, MovingNodes
 from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._mesh._transfer import carried_over
@@ -89,7 +90,9 @@ class PhasedSearch(AbstractSearch):
         shares = shares_of(problem, method.intervals)
         if saved is not None:
             shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
-        points = rule(chosen_points(method.points, problem), method.degree)
+        self.may_change_points: bool = method.points == "auto"
+        kind = points_of(saved) if saved is not None and self.may_change_points else None
+        points = rule(kind or chosen_points(method.points, problem), method.degree)
         self.transcription: Transcription = transcribe(problem, points, shares)
         w = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve,
@@ -129,7 +132,9 @@ class PhasedSearch(AbstractSearch):
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
         if self._has_moving_nodes() or self._corrects_arcs():
             return
-        if self._gives_up_unit() or self._aligns() or self._follows_arcs():
+        if self._gives_up_unit() or self._changes_points():
+            return
+        if self._aligns() or self._follows_arcs():
             return
         if self._frees_nodes() or self._tightens():
             return
@@ -240,6 +245,20 @@ class PhasedSearch(AbstractSearch):
         if kept and not kinks:
             return False  # the search for arcs has moved the other nodes, too
         return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=kinks, kept=kept))
+
+    def _changes_points(self) -> bool:
+        """Continues with Radau points if a limit of the state of order 2 or more binds, whose arcs Gauss points cannot follow;
+        returns whether it does."""
+        if not (self.may_change_points and self._is_solved()):
+            return False
+        solved = Solved(self.tight, self.state, self.parts)
+        if not needs_points_at_nodes(*solved):
+            return False
+        self.may_change_points = False
+        old, points = self.tight, rule("radau", len(self.tight.rule.points))
+        known = old.cost_unit, old.sizes
+        new = transcribe(self.problem, points, old.shares, *known)
+        return self._takes_mesh((new, carried_over(old, self.state, new)))
 
     def _follows_arcs(self) -> bool:
         """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""

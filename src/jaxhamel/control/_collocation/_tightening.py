@@ -169,7 +169,7 @@ def resumed_in_bounds(
     own = of_size(jnp.full_like(width, 1e-4), size_of(transcription.sizes, "limits"))
     margin = jnp.minimum(own, 0.01 * width)
     slack = jnp.minimum(jnp.maximum(state.w.slack, lower + margin), upper - margin)
-    slack = jnp.where(lower == upper, state.w.slack, slack)
+    slack = jnp.where(lower == upper, lower, slack)
     below = jnp.where(jnp.isfinite(lower) & (lower < upper), mu / (slack - lower), 0.0)
     above = jnp.where(jnp.isfinite(upper) & (lower < upper), mu / (upper - slack), 0.0)
     duals = state.duals._replace(

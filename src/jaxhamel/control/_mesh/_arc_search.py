@@ -16,15 +16,17 @@ import dataclasses
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel.control._collocation._points import lagrange
+from jaxhamel.control._collocation._points import lagrange, slopes_at
 from jaxhamel.control._collocation._tightening import (
     cost_of_excess,
     largest_excess,
     resumed_in_bounds,
+    tightened,
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
@@ -51,6 +53,8 @@ LEAST_STEP = 1e-3
 # Below this share of the precision the times are right. Multipliers of the wrong sign then come from the transcription: at
 # the first node of an arc of the first order the multiplier is 0.
 NEGLIGIBLE = 1e-3
+# With errors of the times of controls' arcs below this share of the duration, over the rounding error, the limits hold.
+CLOSE = 1e5
 SMALL_CHANGE = 100.0  # the largest change of the cost by equations with such multipliers, as a multiple of the precision
 
 
@@ -105,6 +109,8 @@ class ArcSearch:
         self.inverse = np.zeros(0)  # the secants' inverse slopes
         # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
         self.nearly: Posed | None = None
+        # The limits that hold between the points, too, while only arcs of orders 0 and 1 are equations.
+        self.tight: Transcription | None = None
 
     @property
     def times(self) -> list[float]:
@@ -125,14 +131,17 @@ class ArcSearch:
             self.arcs = old
             return None
         self.before, self.latest, self.gains = solved, None, []
-        self.least_cost = float(solved.state.cost) - cost_of_excess(*solved[:2])
+        # Without a limit of the control in the intervals beside its arcs the cost may be much lower at first.
+        may_fall = any(arc.order == 0 for arc in found)
+        least = float(solved.state.cost) - cost_of_excess(*solved[:2])
+        self.least_cost = -np.inf if may_fall else least
         return posed
 
     def give_up(self) -> Solved:
         """Ends this part; returns the solution before it."""
         assert self.before is not None
         before, self.before, self.arcs, self.rounds = self.before, None, [], ROUNDS
-        self.nearly = None
+        self.nearly = self.tight = None
         return before
 
     def next(self, own: Transcription, solved: Solved) -> Posed | None:
@@ -142,43 +151,75 @@ class ArcSearch:
         """
         if self.nearly is not None:
             return self._judged(self.nearly, solved)
+        if self.tight is not None:
+            return self._with_own_limits(own, self.tight, solved)
         if not self.gains and float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
         times = np.asarray(self.times)
-        slopes, errors, room = self._errors(own, solved, times)
-        steps = self._steps(times, errors, room)
+        slopes, errors, rises, room = self._errors(own, solved, times)
+        steps = self._steps(times, errors, rises, room)
         gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
-            posed = self._ended(own, solved, last, gain)
+            posed = self._ended(own, solved, last, gain, steps)
             if posed is not None:
                 return posed
         self.gains.append(gain)
-        comes_closer = len(self.gains) <= TRIALS or gain < self.gains[0]
+        comes_closer = len(self.gains) <= TRIALS or gain < max(self.gains[:-1])
         if last or not (comes_closer and np.isfinite(gain)):
             return None
         self.latest = times, errors
         self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
         return self._posed(solved)
 
-    def _ended(self, own: Transcription, solved: Solved, last: bool, gain: float) -> Posed | None:
+    def _ended(
+        self, own: Transcription, solved: Solved, last: bool, gain: float, steps: np.ndarray
+    ) -> Posed | None:
         """The problem with its own limits, at a solution with the right times of the arcs; None if these may be better.
 
         On an arc of the first order that has wrong times, some multipliers have the wrong sign. On arcs of higher order,
         equations at all points have multipliers of both signs at the best times, too: only their sums matter.
         """
         holds = largest_excess(own, solved.state) <= self.violation
+        orders = {arc.order for arc in self.arcs}
+        if 0 in orders:
+            close = np.max(np.abs(steps)) <= CLOSE * float(jnp.finfo(solved.state.mu.dtype).eps)
+            return self._with_equations(own, solved) if last or close else None
         found = as_limits(own, *solved[:2]) if holds else None
         if found is not None and not np.any(found.wrong):
             self.before = None
             return Posed(own, own, found.state)
-        if last or any(arc.order > 1 for arc in self.arcs):
+        if last or max(orders) > 1:
             self.before = None
             return Posed(own, own, resumed_in_bounds(own, solved.state))
         if found is None or gain > NEGLIGIBLE * self.precision:
             return None
         self.nearly = Posed(own, found.bounds, found.state)
         return Posed(own, *without(found.wrong, *solved[:2]))
+
+    def _with_equations(self, own: Transcription, solved: Solved) -> Posed:
+        """The problem with its own limits, but for the arcs of orders 0 and 1, which stay equations.
+
+        A barrier would keep a distance of √μ from a bound where the multiplier of the limit comes to zero, as at the ends of
+        these arcs.
+        """
+        moved = tightened(own, own, solved.state, self.violation, neighbours=False)
+        self.tight = own if moved is None else moved[0]
+        searched = on_bounds(self.tight, [arc for arc in self.arcs if arc.order <= 1], True)
+        return Posed(own, searched, resumed_in_bounds(searched, solved.state))
+
+    def _with_own_limits(self, own: Transcription, tight: Transcription, solved: Solved) -> Posed:
+        """The problem with its own limits, at a solution in which arcs of orders 0 and 1 are equations."""
+        self.tight = None
+        holds = largest_excess(own, solved.state) <= self.violation
+        found = as_limits(tight, *solved[:2]) if holds else None
+        if found is not None and np.any(found.wrong):
+            self.nearly = Posed(own, found.bounds, found.state)
+            return Posed(own, *without(found.wrong, *solved[:2]))
+        self.before = None
+        if found is None:
+            return Posed(own, own, resumed_in_bounds(own, solved.state))
+        return Posed(own, tight, found.state)
 
     def _judged(self, nearly: Posed, relaxed: Solved) -> Posed:
         """`nearly` if the cost is hardly lower without the equations whose multipliers have the wrong sign; otherwise the
@@ -200,48 +241,58 @@ class ArcSearch:
 
     def _errors(
         self, own: Transcription, solved: Solved, times: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each time T: ∂J/∂T; a function that rises through zero at the right time; the shorter interval beside it."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """For each time T: ∂J/∂T; a function that rises through zero at the right time; its slope, 0 where it is not known;
+        the shorter interval beside it."""
         shares = np.asarray(own.shares, float)
         nodes = np.argmin(np.abs(shares[:, None] - times), axis=0)
         by_node = np.asarray(cost_slopes(solved.transcription, solved.state.w, solved.state.duals))
         slack = np.asarray(solved.state.w.slack, float)
         errors = -by_node[nodes].astype(float)
+        rises = np.zeros_like(errors)
         for k, (time, i) in enumerate(zip(times, nodes, strict=True)):
             arc = next(x for x in self.arcs if time in x.ends)
             if not arc.touches:
                 begins = time == arc.begin
-                errors[k] = _leading_coefficient(own, slack, arc, i, begins) * (1 - 2 * begins)
+                a, slope = _leading_coefficient(own, slack, arc, i, begins)
+                errors[k] = a * (1 - 2 * begins)
+                rises[k] = slope if arc.order == 0 else 0.0
         lengths = np.diff(shares)
-        return by_node[nodes], errors, np.minimum(lengths[nodes - 1], lengths[nodes])
+        return by_node[nodes], errors, rises, np.minimum(lengths[nodes - 1], lengths[nodes])
 
-    def _steps(self, times: np.ndarray, errors: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """The corrections of the times: a small one first, then those of the secant method."""
+    def _steps(
+        self, times: np.ndarray, errors: np.ndarray, rises: np.ndarray, room: np.ndarray
+    ) -> np.ndarray:
+        """The corrections of the times: where the slope is not known, a small one first, then those of the secant method."""
         longest = LONGEST_STEP * room
         if self.latest is None:
             self.inverse = FIRST_STEP * room / np.maximum(np.abs(errors), np.finfo(float).tiny)
         else:
-            moves, rises = times - self.latest[0], errors - self.latest[1]
-            rises_as_expected = moves * rises > 0.0
-            np.divide(moves, rises, out=self.inverse, where=rises_as_expected)
-            longest = np.minimum(longest, np.maximum(GROWTH * np.abs(moves), LEAST_STEP * room))
+            moves, changes = times - self.latest[0], errors - self.latest[1]
+            np.divide(moves, changes, out=self.inverse, where=moves * changes > 0.0)
+            secant = np.maximum(GROWTH * np.abs(moves), LEAST_STEP * room)
+            longest = np.where(rises > 0.0, longest, np.minimum(longest, secant))
+        np.divide(1.0, rises, out=self.inverse, where=rises > 0.0)
         return np.clip(-errors * self.inverse, -longest, longest)
 
 
 def _leading_coefficient(
     own: Transcription, slack: np.ndarray, arc: BoundaryArc, node: int, begins: bool
-) -> float:
-    """a of the distance a x^p + … from the bound, at the time x outside of an arc that begins, or ends, at `node`.
+) -> tuple[float, float]:
+    """(a, b) of the distance a x^p + b x^(p+1) + … from the bound, at the time x outside of an arc that begins, or ends, at
+    `node`.
 
-    a is the value at x = 0 of the polynomial through distance / x^p at the points of the interval outside of the arc.
+    They are value and slope at x = 0 of the polynomial through distance / x^p at the points of the interval outside of the
+    arc.
     """
     interval = node - 1 if begins else node
     x = point_times(own)[interval] - float(own.shares[node])
     bound = np.asarray(own.upper if arc.is_upper else own.lower, float)[interval, :, arc.row]
     distance = (bound - slack[interval, :, arc.row]) * (1.0 if arc.is_upper else -1.0)
-    apart = x != 0.0
+    apart = (x != 0.0) | (arc.order == 0)
     x, distance = np.abs(x[apart]), distance[apart]
-    return float(lagrange(x, np.zeros(1))[0] @ (distance / x**arc.order))
+    quotients, at = distance / x**arc.order, np.zeros(1)
+    return float(lagrange(x, at)[0] @ quotients), float(slopes_at(x, at)[0] @ quotients)
 
 
 def _rows(arcs: list[BoundaryArc]) -> set[tuple[int, bool]]:

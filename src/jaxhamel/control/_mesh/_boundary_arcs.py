@@ -72,15 +72,22 @@ def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> l
     count = len(transcription.rule.points)
     found = []
     by_row = orders(transcription, parts)
-    if has_nodes and 0 in by_row:
-        return []
     for row, order in enumerate(by_row):
-        if order == 1 or (order == 2 and has_nodes):
+        if order == 1 or has_nodes:
             for is_upper, side in _sides(transcription, state, row):
                 longest_touch = count if order == 2 else 0
                 times = _arcs_on(side, longest_touch)
                 found += [BoundaryArc(row, order, is_upper, *ends) for ends in times]
     return found
+
+
+def needs_points_at_nodes(transcription: Transcription, state: SearchState, parts: Parts) -> bool:
+    """Whether a limit of order 2 or more binds, and the last point of an interval is not its node."""
+    if not transcription.limits or parts is None or transcription.rule.points[-1] == 1.0:
+        return False
+    rows = [row for row, order in enumerate(orders(transcription, parts)) if order == 2]
+    sides = [side for row in rows for _, side in _sides(transcription, state, row)]
+    return any(_arcs_on(side, 0) for side in sides)
 
 
 def orders(transcription: Transcription, parts: Parts) -> list[int]:
@@ -173,8 +180,13 @@ def _runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
 
 
-def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
+def on_bounds(
+    transcription: Transcription, arcs: list[BoundaryArc], continuous: bool = False
+) -> Transcription:
     """The transcription whose limits hold with equality on the arcs, and do not act in the intervals beside them.
+
+    **Arguments:** `continuous`: whether a limit of the control is on its bound at the last point before its arc, too, if
+    this point is the node at which the arc begins.
 
     The mesh has nodes at the ends of the arcs. A limit is imposed at the points of its arcs only, so that the solution may
     violate it beside an arc of the wrong length: the solution shows whether the times of the arcs are right.
@@ -188,9 +200,10 @@ def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcri
         lower[beside, :, arc.row], upper[beside, :, arc.row] = -np.inf, np.inf
     has_nodes = transcription.rule.points[-1] == 1.0
     for arc, (i, j) in zip(arcs, ends, strict=True):
-        at_node = [(slice(i - 1, i), slice(-1, None), arc.row)] if i > 0 and has_nodes else []
-        for at in ((slice(i, j), slice(None), arc.row), *at_node):
-            lower[at] = upper[at] = before[arc.is_upper][at]
+        bound = before[arc.is_upper][i:j, :, arc.row]
+        lower[i:j, :, arc.row] = upper[i:j, :, arc.row] = bound
+        if i > 0 and has_nodes and (continuous or arc.order > 0):
+            lower[i - 1, -1, arc.row] = upper[i - 1, -1, arc.row] = before[arc.is_upper][min(i, len(before[0])-1), 0, arc.row]
     bounds = tuple(jnp.asarray(x, transcription.lower.dtype) for x in (lower, upper))
     return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)
 

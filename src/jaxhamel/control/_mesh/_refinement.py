@@ -225,7 +225,7 @@ class Refinement:
             return None
         self._look(transcription, state, parts)
         old = np.asarray(transcription.shares, float)
-        shares = _aligned_mesh(old, self.switches + times, self.junctions)
+        shares = _aligned_mesh(old, self.switches, self.junctions + times)
         return None if shares is None else self._transcribed(shares, transcription)
 
     def _transcribed(
