@@ -247,8 +247,10 @@ class PhasedSearch(AbstractSearch):
         return self._takes_mesh(self.refinement.aligned(*solved, has_kinks=kinks, kept=kept))
 
     def _changes_points(self) -> bool:
-        """Continues with Radau points if a limit of the state of order 2 or more binds, whose arcs Gauss points cannot follow;
-        returns whether it does."""
+        """Continues with Radau points if a limit of the state of order 2 or more binds; returns whether it does.
+
+        Gauss points cannot follow its arcs: an impulse of its multiplier needs a point at the node.
+        """
         if not (self.may_change_points and self._is_solved()):
             return False
         solved = Solved(self.tight, self.state, self.parts)
@@ -256,8 +258,7 @@ class PhasedSearch(AbstractSearch):
             return False
         self.may_change_points = False
         old, points = self.tight, rule("radau", len(self.tight.rule.points))
-        known = old.cost_unit, old.sizes
-        new = transcribe(self.problem, points, old.shares, *known)
+        new = transcribe(self.problem, points, old.shares, old.cost_unit, old.sizes)
         return self._takes_mesh((new, carried_over(old, self.state, new)))
 
     def _follows_arcs(self) -> bool:

@@ -21,12 +21,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._points import lagrange, slopes_at
 from jaxhamel.control._collocation._tightening import (
+    MORE,
     cost_of_excess,
     largest_excess,
     resumed_in_bounds,
-    tightened,
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
@@ -35,14 +36,16 @@ from jaxhamel.control._mesh._boundary_arcs import (
     BoundaryArc,
     arcs_of,
     as_limits,
+    moved_inwards,
     on_bounds,
     point_times,
     without,
 )
 from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._mesh._transfer import carried_over
+from jaxhamel.control._scaling._sizes import size_of
 
-MESHES = 10  # the largest number of meshes on which the times of arcs are corrected
+MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which the next ones must gain less than the first one
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
@@ -53,8 +56,9 @@ LEAST_STEP = 1e-3
 # Below this share of the precision the times are right. Multipliers of the wrong sign then come from the transcription: at
 # the first node of an arc of the first order the multiplier is 0.
 NEGLIGIBLE = 1e-3
-# With errors of the times of controls' arcs below this share of the duration, over the rounding error, the limits hold.
-CLOSE = 1e5
+# The largest distance of a control from its bound at the ends of its arcs: as a share of the violation that is allowed, and
+# at least this multiple of the rounding error.
+CLOSE, ROUNDED = 2e-3, 50.0
 SMALL_CHANGE = 100.0  # the largest change of the cost by equations with such multipliers, as a multiple of the precision
 
 
@@ -109,8 +113,9 @@ class ArcSearch:
         self.inverse = np.zeros(0)  # the secants' inverse slopes
         # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
         self.nearly: Posed | None = None
-        # The limits that hold between the points, too, while only arcs of orders 0 and 1 are equations.
-        self.tight: Transcription | None = None
+        self.keeps_higher = (
+            True  # whether limits of order 2 and more are equations on their arcs, too
+        )
 
     @property
     def times(self) -> list[float]:
@@ -130,7 +135,7 @@ class ArcSearch:
         if posed is None:
             self.arcs = old
             return None
-        self.before, self.latest, self.gains = solved, None, []
+        self.before, self.latest, self.gains, self.keeps_higher = solved, None, [], True
         # Without a limit of the control in the intervals beside its arcs the cost may be much lower at first.
         may_fall = any(arc.order == 0 for arc in found)
         least = float(solved.state.cost) - cost_of_excess(*solved[:2])
@@ -141,7 +146,7 @@ class ArcSearch:
         """Ends this part; returns the solution before it."""
         assert self.before is not None
         before, self.before, self.arcs, self.rounds = self.before, None, [], ROUNDS
-        self.nearly = self.tight = None
+        self.nearly = None
         return before
 
     def next(self, own: Transcription, solved: Solved) -> Posed | None:
@@ -151,8 +156,6 @@ class ArcSearch:
         """
         if self.nearly is not None:
             return self._judged(self.nearly, solved)
-        if self.tight is not None:
-            return self._with_own_limits(own, self.tight, solved)
         if not self.gains and float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
         times = np.asarray(self.times)
@@ -161,7 +164,7 @@ class ArcSearch:
         gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
-            posed = self._ended(own, solved, last, gain, steps)
+            posed = self._ended(own, solved, last, gain, times, errors)
             if posed is not None:
                 return posed
         self.gains.append(gain)
@@ -173,7 +176,7 @@ class ArcSearch:
         return self._posed(solved)
 
     def _ended(
-        self, own: Transcription, solved: Solved, last: bool, gain: float, steps: np.ndarray
+        self, own: Transcription, solved: Solved, last: bool, gain: float, times, errors
     ) -> Posed | None:
         """The problem with its own limits, at a solution with the right times of the arcs; None if these may be better.
 
@@ -183,8 +186,7 @@ class ArcSearch:
         holds = largest_excess(own, solved.state) <= self.violation
         orders = {arc.order for arc in self.arcs}
         if 0 in orders:
-            close = np.max(np.abs(steps)) <= CLOSE * float(jnp.finfo(solved.state.mu.dtype).eps)
-            return self._with_equations(own, solved) if last or close else None
+            return self._on_arcs_of_controls(own, solved, last, times, errors)
         found = as_limits(own, *solved[:2]) if holds else None
         if found is not None and not np.any(found.wrong):
             self.before = None
@@ -197,20 +199,44 @@ class ArcSearch:
         self.nearly = Posed(own, found.bounds, found.state)
         return Posed(own, *without(found.wrong, *solved[:2]))
 
-    def _with_equations(self, own: Transcription, solved: Solved) -> Posed:
-        """The problem with its own limits, but for the arcs of orders 0 and 1, which stay equations.
+    def _has_right_arcs(
+        self, own: Transcription, state: SearchState, times: np.ndarray, errors: np.ndarray
+    ) -> bool:
+        """Whether the arcs are right. If only their times are, changes bounds, or arcs that are equations, as needed."""
+        higher = self.keeps_higher and any(arc.order > 1 for arc in self.arcs)
+        least = ROUNDED * float(jnp.finfo(state.mu.dtype).eps)
+        share = 1.0 if higher else CLOSE
+        if self._gap(own, times, errors) > max(share * self.violation, least):
+            return False
+        tighter = _tighter(own, state, self.arcs, self.violation)
+        if tighter is not None:
+            self.arcs = tighter
+        elif higher:
+            self.keeps_higher = False
+        return tighter is None and not higher
 
-        A barrier would keep a distance of √μ from a bound where the multiplier of the limit comes to zero, as at the ends of
-        these arcs.
+    def _gap(self, own: Transcription, times: np.ndarray, errors: np.ndarray) -> float:
+        """The largest distance of a limit of the control from its bound at an end of its arcs, as a multiple of its size."""
+        sizes = _sizes_of_limits(own)
+        gaps = [
+            float(np.max(np.abs(errors[np.isin(times, arc.ends)]), initial=0.0)) / sizes[arc.row]
+            for arc in self.arcs
+            if arc.order == 0
+        ]
+        return max(gaps, default=0.0)
+
+    def _on_arcs_of_controls(
+        self, own: Transcription, solved: Solved, last: bool, times: np.ndarray, errors: np.ndarray
+    ) -> Posed | None:
+        """As `_ended`, if there are arcs of limits of the control.
+
+        Limits of order 2 and more are equations on their arcs first, and limits again with the right times. All others stay
+        equations: a barrier would keep a distance of √μ from the bounds at the ends of their arcs, where multipliers come to
+        zero.
         """
-        moved = tightened(own, own, solved.state, self.violation, neighbours=False)
-        self.tight = own if moved is None else moved[0]
-        searched = on_bounds(self.tight, [arc for arc in self.arcs if arc.order <= 1], True)
-        return Posed(own, searched, resumed_in_bounds(searched, solved.state))
-
-    def _with_own_limits(self, own: Transcription, tight: Transcription, solved: Solved) -> Posed:
-        """The problem with its own limits, at a solution in which arcs of orders 0 and 1 are equations."""
-        self.tight = None
+        if not last and not self._has_right_arcs(own, solved.state, times, errors):
+            return None
+        tight = moved_inwards(own, self._equations())
         holds = largest_excess(own, solved.state) <= self.violation
         found = as_limits(tight, *solved[:2]) if holds else None
         if found is not None and np.any(found.wrong):
@@ -236,8 +262,12 @@ class ArcSearch:
         own = self.refinement.with_nodes_at(self.times, *solved)
         if own is None or any(arc.begin > arc.end for arc in self.arcs):
             return None
-        searched = on_bounds(own, self.arcs)
+        searched = on_bounds(own, self._equations())
         return Posed(own, searched, carried_over(solved.transcription, solved.state, searched))
+
+    def _equations(self) -> list[BoundaryArc]:
+        """The arcs on which limits are equations at present."""
+        return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
     def _errors(
         self, own: Transcription, solved: Solved, times: np.ndarray
@@ -273,6 +303,8 @@ class ArcSearch:
             secant = np.maximum(GROWTH * np.abs(moves), LEAST_STEP * room)
             longest = np.where(rises > 0.0, longest, np.minimum(longest, secant))
         np.divide(1.0, rises, out=self.inverse, where=rises > 0.0)
+        times_of = [time for arc in self._equations() for time in arc.ends]
+        longest = np.where(np.isin(times, times_of), longest, 0.0)
         return np.clip(-errors * self.inverse, -longest, longest)
 
 
@@ -287,12 +319,34 @@ def _leading_coefficient(
     """
     interval = node - 1 if begins else node
     x = point_times(own)[interval] - float(own.shares[node])
-    bound = np.asarray(own.upper if arc.is_upper else own.lower, float)[interval, :, arc.row]
+    bound = np.asarray(arc.bound(own), float)[interval]
     distance = (bound - slack[interval, :, arc.row]) * (1.0 if arc.is_upper else -1.0)
     apart = (x != 0.0) | (arc.order == 0)
     x, distance = np.abs(x[apart]), distance[apart]
     quotients, at = distance / x**arc.order, np.zeros(1)
     return float(lagrange(x, at)[0] @ quotients), float(slopes_at(x, at)[0] @ quotients)
+
+
+def _tighter(
+    own: Transcription, state: SearchState, arcs: list[BoundaryArc], violation: float
+) -> list[BoundaryArc] | None:
+    """The arcs of orders 0 and 1 with bounds moved further inwards where these limits are violated between the points; None
+    if they are not.
+
+    **Arguments:** `violation`: the largest one allowed, as a multiple of the limits' sizes.
+    """
+    sides = excesses(own, state.w)
+    sizes, found = _sizes_of_limits(own), []
+    for arc in arcs:
+        over = np.max(sides[arc.is_upper][arc.intervals(own), arc.row], initial=0.0)
+        moves = arc.order <= 1 and over > violation * sizes[arc.row]
+        found.append(arc._replace(inward=arc.inward + MORE * float(over)) if moves else arc)
+    return None if found == arcs else found
+
+
+def _sizes_of_limits(own: Transcription) -> np.ndarray:
+    """The sizes of all rows of the limits, `(r,)`."""
+    return np.broadcast_to(np.asarray(size_of(own.sizes, "limits"), float), own.lower.shape[-1:])
 
 
 def _rows(arcs: list[BoundaryArc]) -> set[tuple[int, bool]]:

@@ -25,6 +25,8 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 # A limit whose distance is below this share of its largest distance is on its bound between two points where it binds: the
 # multiplier may be zero along an arc.
 ON_BOUND = 1e-3
+# A control that is closer to its bound than this multiple of the rounding error, at the node where its arc begins, is on it.
+ROUNDED = 1e7
 AT_EDGE = (
     1e-4  # an arc that begins or ends at a smaller share from the first or last time does so there
 )
@@ -33,7 +35,8 @@ AT_EDGE = (
 class BoundaryArc(NamedTuple):
     """The times, as shares of the duration, between which a row of the limits is on its bound; equal for a touch point.
 
-    `order`: the order of the limit, where 2 stands for all higher ones, too.
+    `order`: the order of the limit, where 2 stands for all higher ones, too; `inward`: the distance by which its bound is
+    moved inwards on the arc, so that the limit holds between the points, too.
     """
 
     row: int
@@ -41,11 +44,24 @@ class BoundaryArc(NamedTuple):
     is_upper: bool
     begin: float
     end: float
+    inward: float = 0.0
 
     @property
     def ends(self) -> tuple[float, float]:
         """(begin, end)."""
         return self.begin, self.end
+
+    def intervals(self, transcription: Transcription) -> slice:
+        """The numbers of the intervals of the arc, if the mesh has nodes at its ends."""
+        nodes = np.asarray(transcription.shares, float)
+        first, last = (int(np.argmin(np.abs(nodes - time))) for time in self.ends)
+        return slice(first, last)
+
+    def bound(self, transcription: Transcription) -> Float[np.ndarray, "N s"]:
+        """The bound of the arc at all points."""
+        if self.is_upper:
+            return np.asarray(transcription.upper)[..., self.row] - self.inward
+        return np.asarray(transcription.lower)[..., self.row] + self.inward
 
     @property
     def touches(self) -> bool:
@@ -180,30 +196,42 @@ def _runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
 
 
-def on_bounds(
-    transcription: Transcription, arcs: list[BoundaryArc], continuous: bool = False
-) -> Transcription:
+def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
     """The transcription whose limits hold with equality on the arcs, and do not act in the intervals beside them.
-
-    **Arguments:** `continuous`: whether a limit of the control is on its bound at the last point before its arc, too, if
-    this point is the node at which the arc begins.
 
     The mesh has nodes at the ends of the arcs. A limit is imposed at the points of its arcs only, so that the solution may
     violate it beside an arc of the wrong length: the solution shows whether the times of the arcs are right.
     """
-    before = tuple(np.asarray(x) for x in (transcription.lower, transcription.upper))
-    lower, upper = (np.array(x) for x in before)
-    nodes = np.asarray(transcription.shares, float)
-    ends = [[int(np.argmin(np.abs(nodes - time))) for time in arc.ends] for arc in arcs]
-    for arc, (i, j) in zip(arcs, ends, strict=True):
-        beside = slice(max(i - 1, 0), j + 1)
+    lower, upper = (np.array(x) for x in (transcription.lower, transcription.upper))
+    intervals = [arc.intervals(transcription) for arc in arcs]
+    for arc, on in zip(arcs, intervals, strict=True):
+        beside = slice(max(on.start - 1, 0), on.stop + 1)
         lower[beside, :, arc.row], upper[beside, :, arc.row] = -np.inf, np.inf
-    has_nodes = transcription.rule.points[-1] == 1.0
-    for arc, (i, j) in zip(arcs, ends, strict=True):
-        bound = before[arc.is_upper][i:j, :, arc.row]
-        lower[i:j, :, arc.row] = upper[i:j, :, arc.row] = bound
-        if i > 0 and has_nodes and (continuous or arc.order > 0):
-            lower[i - 1, -1, arc.row] = upper[i - 1, -1, arc.row] = before[arc.is_upper][min(i, len(before[0])-1), 0, arc.row]
+    for arc in arcs:
+        at = _places(transcription, arc)
+        lower[at, arc.row] = upper[at, arc.row] = arc.bound(transcription)[at]
+    return _with_bounds(transcription, lower, upper)
+
+
+def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
+    """The transcription with the bounds of the arcs, moved inwards, at their points."""
+    lower, upper = (np.array(x) for x in (transcription.lower, transcription.upper))
+    for arc in arcs:
+        at = _places(transcription, arc)
+        (upper if arc.is_upper else lower)[at, arc.row] = arc.bound(transcription)[at]
+    return _with_bounds(transcription, lower, upper)
+
+
+def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, "N s"]:
+    """The points of an arc. A limit of the state is on its bound at the node, too, at which the arc begins."""
+    on, found = arc.intervals(transcription), np.zeros(transcription.lower.shape[:2], bool)
+    found[on] = True
+    if arc.order > 0 and on.start > 0 and transcription.rule.points[-1] == 1.0:
+        found[on.start - 1, -1] = True
+    return found
+
+
+def _with_bounds(transcription: Transcription, lower, upper) -> Transcription:
     bounds = tuple(jnp.asarray(x, transcription.lower.dtype) for x in (lower, upper))
     return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)
 
@@ -238,11 +266,13 @@ def as_limits(own: Transcription, searched: Transcription, state: SearchState) -
     sign = np.where(given_upper == upper, 1.0, -1.0)
     wrong = on_arc & (sign * y < -(eps**0.6))
     acts = np.isfinite(given_lower) | np.isfinite(given_upper)
+    free = ~on_arc & (lower < upper)
     multipliers = []
     for one, bound, z in ((-1.0, lower, state.duals.low), (1.0, upper, state.duals.high)):
         here = on_arc & (sign == one) & ~wrong
-        at = bound[here]
-        slack[here] = at - one * 8 * eps * np.maximum(1.0, np.abs(at))
+        touches = free & (np.abs(slack - bound) <= ROUNDED * eps)
+        at = bound[here | touches]
+        slack[here | touches] = at - one * 8 * eps * np.maximum(1.0, np.abs(at))
         other = np.where(acts & ~on_arc, np.asarray(z), 0.0)
         multipliers.append(np.where(here, np.maximum(one * y, least), other))
     bounds = [np.where(wrong, given_upper, x) for x in (lower, upper)]
