@@ -122,6 +122,24 @@ def engel():
     return problem(rate, [0.0] * 4, [0.0, 1.0], curve, ENERGY, (at_end(lambda y: y, *end),), end)
 
 
+def squared_along_the_path():
+    """x² ≤ 0 at all times: only x = 0 is feasible, and the cost ½∫c² + x dt has no multipliers there."""
+    costs = (*ENERGY, control.RunningCost(lambda t, q, u, c: q[0]))
+    square = control.PathLimit(lambda t, q, u, c: q**2, upper=0.0, name="square")
+    return problem(lambda t, y, c: c, [0.0], [0.0, 1.0], lambda t: jnp.zeros(1), costs, (square,))
+
+
+def limit_cycle():
+    """A rotation ẋ = J x + c on the unit circle, whose phase is free."""
+    ts = jnp.linspace(0.0, 2 * jnp.pi, 21)
+    q = 1.2 * jnp.stack([jnp.cos(ts), -jnp.sin(ts)], axis=1)
+    system = jaxhamel.ODE(lambda t, y, c: jnp.stack([y[1], -y[0]]) + c, 2)
+    costs = (*ENERGY, control.Running(lambda t, q, u, c: jnp.sum(q**2) - 1.0))
+    constraints = (control.FreeInitialState(), control.Periodic())
+    curve, guess = lambda t: jnp.zeros(2), (q, jnp.zeros((21, 0)))
+    return control.ControlProblem(system, q[0], jnp.zeros(0), ts, curve, costs, constraints, guess)
+
+
 def cost_with_a_jump():
     """The polynomials cannot integrate a cost that jumps inside of an interval."""
     costs = (*ENERGY, control.Running(lambda t, q, u, c: q - jnp.where(t > 0.333, 1.0, 0.0)))
@@ -157,6 +175,8 @@ KNOWN = {
     "Martinet, strictly abnormal": Verdict(lambda: martinet(1.0), 0.5, OPEN, False, False),
     "free end time": Verdict(free_time, 72**0.25 + 24 / 72**0.75, STRICT, True),
     "squared condition": Verdict(squared, 6.0, OPEN, False, False),
+    "squared along the path": Verdict(squared_along_the_path, 0.0, OPEN, False, False),
+    "limit cycle": Verdict(limit_cycle, 0.0, FAMILY, True),
     "condition twice": Verdict(
         lambda: double(ENERGY, 2 * (state(1.0, 0.0),)), 6.0, STRICT, True, False
     ),

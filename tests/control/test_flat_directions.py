@@ -43,3 +43,16 @@ def test_terms_of_third_and_fourth_order_decide(cubic, quartic, kind):
     certificate = certified(cubic, quartic)
     assert certificate.second_order == kind
     assert certificate.holds == (kind != "not a minimum")
+
+
+def test_a_family_of_initial_states():
+    """ẏ = c with a free y(0) = y(1) and J = ½∫c² + (y² − 1)² dt: y = 1 is a minimum; without the second term each y is one.
+    The searches on both sides begin with the initial state displaced, too."""
+    for weight, kind in ((0.0, "minimum, not isolated"), (1.0, "strict minimum")):
+        cost = control.Running(lambda t, q, u, c: q**2 - 1.0, weight)
+        problem = control.ControlProblem(
+            jaxhamel.ODE(lambda t, y, c: c, 1), jnp.full(1, 0.8), jnp.zeros(0), jnp.array([0.0, 1.0]),
+            Constant(jnp.zeros(1)), (control.ControlEnergy(), cost), (control.FreeInitialState(), control.Periodic()),
+        )  # fmt: skip
+        result = control.solve(problem, control.Collocation(intervals=1, degree=2))
+        assert (result.certificate.second_order, result.certificate.holds) == (kind, True)

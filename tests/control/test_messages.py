@@ -86,6 +86,7 @@ BAD = {
     "`tolerance` is 0": lambda: control.Collocation(tolerance=0.0),
     "`lower` of `force` is 1. and `upper` is 0.; no value": lambda: limit(1.0, 0.0),
     "`lower` and `upper` of `force` have the shapes": lambda: limit([0.0], [1.0, 1.0]),
+    "`lower` of `force` is inf and `upper` is inf; no finite number": lambda: limit(np.inf, np.inf),
     "`lower` or `upper` of `force` has NaN": lambda: limit(np.nan, 1.0),
     "`lower` of `FreeEndTime` is 3 and `upper` 2": lambda: control.FreeEndTime(3.0, 2.0),
     "`lower` and `upper` of `FreeEndTime` are 1. and inf": lambda: control.FreeEndTime(1.0, np.inf),
@@ -101,6 +102,15 @@ BAD = {
     ),
     "the path limit `one` depends on neither q, u nor the control": lambda: collocated(
         control.PathLimit(lambda t, q, u, c: 1.0 + 0.0 * t, 2.0, 3.0, name="one")
+    ),
+    "the function of `conditions at the end` depends on none of its arguments": lambda: ending(
+        control.ConditionsAtEnd(lambda q, u: jnp.ones(1))
+    ),
+    "the function of `boundary conditions` depends on none": lambda: ending(
+        control.BoundaryConditions(lambda q, u, q_end, u_end: 1.0)
+    ),
+    "`constraints` has 2 `StateAtEnd` whose `q` are .1.. and .2..; a motion": lambda: collocated(
+        *(control.StateAtEnd(q=jnp.full(1, x)) for x in (1.0, 2.0))
     ),
     "the path limit `place .m.` is .0.. at the initial state (q0, u0); its bounds are 0.1 to 3": lambda: (
         collocated(control.PathLimit(lambda t, q, u, c: q, 0.1, 3.0, name="place", unit="m"))

@@ -117,6 +117,14 @@ def test_sizes_follow_the_chain_of_integrators():
     np.testing.assert_allclose(np.concatenate(sizes[:2]), [1e4, 1e3, 1e5], rtol=0.5)
 
 
+def test_a_velocity_beside_a_place_of_1e12():
+    """The velocity's effect on the rates is found though the residuals at the guess are 1e12: all sizes are 2^40."""
+    search = CollocationSearch(COLLOCATION, pushed(1.0, 1e12, 1.0))
+    sizes = search.transcription.sizes
+    assert sizes is not None
+    np.testing.assert_array_equal(np.concatenate([sizes.x, sizes.c]), 2.0**40)
+
+
 def test_fast_states_count_with_their_own_time():
     """An oscillator of ω = 1e3 /s during 10 s: v has the size ω x, whatever the duration."""
     rates = 10.0 * np.array([[0.0, 1.0, 0.0], [1e6, 0.0, 1.0]])

@@ -13,7 +13,7 @@ from jaxhamel._checks._values import check_callable
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_name
-from jaxhamel.control._checks._problem_parts import check_rows
+from jaxhamel.control._checks._problem_parts import check_depends, check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint, ControlEnergy
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
@@ -41,7 +41,9 @@ class ConditionsAtEnd(AbstractConstraint):
         check_name(self.name)
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        check_rows(f"the function of `{self.name}`", self.function, q, u)
+        name = f"the function of `{self.name}`"
+        check_rows(name, self.function, q, u)
+        check_depends(name, self.function, q, u)
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

@@ -196,6 +196,8 @@ def _curvature(solved: Solved, converged: bool, tolerance: Scalar) -> SecondOrde
         kind = kind_along(transcription, state, found.along, tolerance)
         kind = "undecided" if found.falls and kind in MINIMA else kind
         found = found._replace(kind=kind, words=f"{kind}: {found.words}")
+    elif found.along is not None:
+        found = found._replace(words=f"curvature: undecided, {found.words}")
     if converged and found.examined:
         none = unbounded_multipliers(transcription, state, tolerance)
         found = found.without_multipliers(none) if none else found

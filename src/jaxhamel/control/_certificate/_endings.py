@@ -7,6 +7,11 @@ import jax
 import numpy as np
 
 from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._smoothness import (
+    has_infinite_derivative,
+    has_jump,
+    not_smooth,
+)
 from jaxhamel.control._certificate._violation import (
     evaluated,
     excesses,
@@ -16,15 +21,24 @@ from jaxhamel.control._certificate._violation import (
 )
 from jaxhamel.control._collocation._elastic import Elastic, least_violations, original
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._scaling._sizes import size_of
+
+SMALL = 1e-4  # a violation below this share of the largest one comes from the barrier
+PRESSED = 0.01  # a constraint that holds is named if relaxing it by its size lowers the sum of violations by this or more
 
 
 def not_finite(
-    transcription: Transcription, w: CollocationPoint, row: dict[str, Any], parts: Any = None
+    transcription: Transcription,
+    w: CollocationPoint,
+    row: dict[str, Any],
+    parts: Any = None,
+    may_compile: bool = True,
 ) -> str:
     """A sentence that names the quantities that are not finite at the iterate `w`; empty if all are finite.
 
-    **Arguments:** `row`: the iterate's cost, violation and gradient norm, from the history; `parts`: its derivatives.
+    **Arguments:** `row`: the iterate's cost, violation and gradient norm, from the history; `parts`: its derivatives;
+    `may_compile`: whether there is time to look for the function whose derivative is not finite.
     """
     if not (np.isfinite(row["cost"]) and np.isfinite(row["violation"])):
         found = ", ".join(_broken(transcription, w)) or "the cost or the motion"
@@ -36,9 +50,27 @@ def not_finite(
             "the linear equations of a step have no finite solution: numbers differ too much in size; choose units in which "
             "states, controls and the whole time are about 1"
         )
+    found = not_smooth(transcription, w, has_infinite_derivative) if may_compile else []
+    if not found:
+        return (
+            "a derivative is not finite where the search stands, as that of a root or a norm at zero is: look for one in "
+            "costs, constraints and equations of motion, or start elsewhere by `guess` and `curve`"
+        )
     return (
-        "a derivative is not finite where the search stands, as that of a root or a norm at zero is: look for one in costs, "
-        "constraints and equations of motion, or start elsewhere by `guess` and `curve`"
+        f"a derivative of {' and '.join(found)} is not finite where the search stands, as that of a root or a norm at zero "
+        "is; write it without one, such as jnp.sqrt(x @ x + 1e-6) for |x|, or start elsewhere by `guess` and `curve`"
+    )
+
+
+def rough(transcription: Transcription, w: CollocationPoint) -> str:
+    """A sentence that names the functions whose gradients jump at the iterate `w`; empty if none does."""
+    found = not_smooth(transcription, w, has_jump)
+    if not found:
+        return ""
+    return (
+        f"the gradient of {' and '.join(found)} jumps where the search stands, as that of |x| at 0 does, but Newton's "
+        "method needs a smooth one: write jnp.sqrt(x**2 + 1e-6) for |x|, or add a control s with s ≥ x and s ≥ -x "
+        "by control.PathLimit and let the cost have s in place of |x|"
     )
 
 
@@ -72,17 +104,32 @@ def without_bound(costs: tuple[Any, ...], value: float) -> str:
     )
 
 
-def contradiction(transcription: Transcription, elastic: Elastic, w: CollocationPoint) -> str:
-    """A sentence that names the constraints that cannot be met together, with their violations at the end `w`."""
+def contradiction(
+    transcription: Transcription, elastic: Elastic, w: CollocationPoint, duals: Duals
+) -> str:
+    """A sentence that names the constraints that cannot be met together: those violated at the end `w`, by how much, and
+    those that hold there and whose multipliers are not small."""
     violations = np.concatenate(least_violations(elastic, w))
     names = _constraint_names(transcription, original(transcription, w))
-    counts = violations > negligible_violation(w) * sizes_of_constraints(transcription, violations)
+    shares = violations / sizes_of_constraints(transcription, violations)
+    counts = shares > max(negligible_violation(w), SMALL * float(np.max(shares)))
     found: dict[str, float] = {}
     for name, value, is_large in zip(names, violations, counts, strict=True):
         if is_large:
             found[name] = found.get(name, 0.0) + float(value)
     parts = [f"`{name}` by {value:.3g}" for name, value in found.items()]
-    return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+    pressed = zip(names, _pressures(transcription, duals), strict=True)
+    kept = dict.fromkeys(f"`{name}`" for name, x in pressed if x > PRESSED and name not in found)
+    beside = f", while {' and '.join(kept)} {'holds' if len(kept) == 1 else 'hold'}" if kept else ""
+    return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}{beside}"
+
+
+def _pressures(transcription: Transcription, duals: Duals) -> np.ndarray:
+    """By how much the sum of violations falls if a constraint is relaxed by its size: 1 for those that are violated."""
+    of_limits = np.abs(np.asarray(duals.limits)).sum(axis=(0, 1))
+    below, above = np.split(of_limits, 2)
+    both = np.concatenate([np.abs(np.asarray(duals.conditions)), below + above])
+    return both * sizes_of_constraints(transcription, both)
 
 
 def sizes_of_constraints(transcription: Transcription, like: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._violation import largest_effect
-from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
 from jaxhamel.control._scaling._sizes import TypicalSizes, size_of
@@ -115,9 +115,8 @@ def _again(
     lower: float,
 ) -> End:
     """Repeats the search from the point displaced by `step`, until it ends or is feasible at a cost less by `lower`."""
-    c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
     floor, one = jnp.asarray(FLOOR, state.mu.dtype), jnp.asarray(1)
-    end = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
+    end = resumed(state._replace(w=_displaced(transcription, state.w, step), floor=floor))
     known = largest_effect(transcription, state.w, state.duals)
     change, doubt, size = np.inf, np.inf, 1 + abs(float(state.cost))
     for _ in range(LOGGED):
@@ -135,6 +134,16 @@ def _again(
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
     distance = _largest_change(sizes, way) / _largest_change(sizes, step)
     return End(change, distance, bool(end.done), doubt)
+
+
+def _displaced(
+    transcription: Transcription, w: CollocationPoint, step: tuple[Array, ...]
+) -> CollocationPoint:
+    """The iterate with other controls and parameters, and with the free coordinates of its first node among these."""
+    p = _inside_bounds(transcription, w.p, step[1])
+    own = p[int(transcription.free_time) : transcription.n_own]
+    x = w.x.at[0, np.asarray(transcription.free_start, int)].set(own)
+    return w._replace(x=x, c=w.c + step[0], p=p)
 
 
 def _largest_change(sizes: TypicalSizes | None, change: tuple[Any, ...]) -> float:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._typing import Scalar
+from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
@@ -29,7 +30,9 @@ def largest(state: SearchState) -> float:
 def unbounded_multipliers(
     transcription: Transcription, state: SearchState, tolerance: Scalar
 ) -> str:
-    """A sentence if the multipliers grow when the search continues with a thousandth of the tolerance; otherwise empty.
+    """A sentence if the search, continued with a thousandth of the tolerance, finds no multipliers; otherwise empty.
+
+    They then grow, or are already so large that rounding errors of the constraints, times the multipliers, change the cost.
 
     The search is continued only if an error of the tolerance's size, times the multipliers, changes the cost, and if the
     precision allows the smaller tolerance: in single precision rounding alone changes the multipliers.
@@ -39,13 +42,18 @@ def unbounded_multipliers(
         return ""
     if before * float(tolerance) <= SENSITIVE * (1 + abs(float(state.cost))):
         return ""
-    after = largest(_tighter(transcription, state, TIGHTER * tolerance))
-    if not after > GROWTH * before:
+    tighter = _tighter(transcription, state, TIGHTER * tolerance)
+    after, effect = largest(tighter), cost_error(transcription, tighter.w, tighter.duals)
+    grow = after > GROWTH * before
+    if not grow and effect <= SENSITIVE:
         return ""
+    if grow:
+        found = f"they grow from {before:.1e} to {after:.1e} with a tolerance of {TIGHTER:g} times the given one"
+    else:
+        found = f"with those up to {after:.1e} the violations that are left change the cost by {effect:.1e}"
     return (
-        f"multipliers: none were found, they grow from {before:.1e} to {after:.1e} with a tolerance of "
-        f"{TIGHTER:g} times the given one: the gradients of the constraints depend on one another, or "
-        "no point meets these with any margin"
+        f"multipliers: none were found, {found}: the gradients of the constraints depend on one another, or no point meets "
+        "these with any margin"
     )
 
 

@@ -71,6 +71,11 @@ def check_bounds(name: str, lower, upper, shape=None, strict: bool = False) -> N
         )
     if np.any(np.isnan(low)) or np.any(np.isnan(high)):
         raise ValueError(f"`lower` or `upper` of `{name}` has NaN; give numbers, or infinity.")
+    if np.any(low == np.inf) or np.any(high == -np.inf):
+        raise ValueError(
+            f"`lower` of `{name}` is {inline(low)} and `upper` is {inline(high)}; no finite number lies between them. No "
+            "limit is -inf below and inf above."
+        )
     if strict and np.any(low == high):
         raise ValueError(
             f"`lower` and `upper` of `{name}` are both {inline(low)}; a fixed parameter is no unknown: leave it out."

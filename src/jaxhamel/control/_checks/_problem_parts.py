@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import callable_with
+from jaxhamel._checks._dependence import depends_on
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
     check_callable,
@@ -16,6 +17,7 @@ from jaxhamel._checks._values import (
     check_real,
     concrete,
     described,
+    inline,
     type_of,
 )
 from jaxhamel.control._checks._collocation import check_has_value_only
@@ -31,6 +33,27 @@ def check_rows(name: str, function: Callable[..., Any], *at: Any, arguments: str
         raise ValueError(
             f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...]), or one number."
         )
+
+
+def check_depends(name: str, function: Callable[..., Any], *at: Any) -> None:
+    """Checks that a function of states at the ends depends on one of its arguments."""
+    if not any(depends_on(function, *at)):
+        raise ValueError(
+            f"{name} depends on none of its arguments, so that no motion can change it. Look at what it returns."
+        )
+
+
+def check_one_target(targets: list[Any]) -> None:
+    """Checks that the targets (q, u) of `StateAtEnd` agree, None being free; traced numbers pass."""
+    for k, which in enumerate("qu"):
+        given = [jax.tree.leaves(target[k]) for target in targets if target[k] is not None]
+        for leaves in zip(*given, strict=True):
+            known = [x for x in map(concrete, leaves) if x is not None]
+            if not all(np.array_equal(x, known[0]) for x in known):
+                raise ValueError(
+                    f"`constraints` has {len(given)} `StateAtEnd` whose `{which}` are {' and '.join(map(inline, known))}; a "
+                    "motion ends in one state. Keep one of them."
+                )
 
 
 def check_scalar(name: str, function: Callable[..., Any], *at: Any) -> None:

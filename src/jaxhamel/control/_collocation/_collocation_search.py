@@ -16,6 +16,7 @@ from jaxhamel.control._certificate._endings import (
     contradiction,
     no_step,
     not_finite,
+    rough,
     without_bound,
 )
 from jaxhamel.control._certificate._violation import evaluated
@@ -30,11 +31,16 @@ from jaxhamel.control._result import Result
 from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
+STALL = 60  # iterations after which a feasible search that comes no closer is examined for kinks
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 
 
 class CollocationSearch(PhasedSearch):
     """The search of `Collocation`, with several iterations in one call."""
+
+    examined_kinks: bool = (
+        False  # whether the problem's functions were examined for jumps of their gradients
+    )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Named arrays from which a later search can continue.
@@ -78,7 +84,7 @@ class CollocationSearch(PhasedSearch):
         many = counted(len(self.rows), self.unit)
         if self.elastic is not None and bool(self.state.done):
             elastic = cast(Elastic, self.elastic)
-            words = contradiction(self.transcription, elastic, self.state.w)
+            words = contradiction(self.transcription, elastic, self.state.w, self.state.duals)
             return Verdict(False, f"infeasible: {words}")
         if bool(self.state.done) and not self.refinement.met:
             return Verdict(False, self.refinement.words(self.transcription))
@@ -87,14 +93,37 @@ class CollocationSearch(PhasedSearch):
             return Verdict(not between, between or f"converged after {many}")
         if not self.rows:
             return None
-        if broken := not_finite(self.transcription, self.own_iterate(), self.rows[-1], self.parts):
+        at = self.transcription, self.own_iterate()
+        if broken := not_finite(*at, self.rows[-1], self.parts, self._has_time()):
             return Verdict(False, broken)
         cost = self.rows[-1]["cost"]
         if cost < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
             return Verdict(False, f"unbounded: {without_bound(self.problem.costs, cost)}")
-        if int(self.state.stuck) >= STUCK:
-            return Verdict(False, no_step(self.transcription, self.own_iterate(), many))
-        return None
+        stuck = int(self.state.stuck) >= STUCK
+        if (stuck or self._stalls()) and (why := self._kinks()):
+            return Verdict(False, f"no optimum after {many}: {why}")
+        return Verdict(False, no_step(*at, many)) if stuck else None
+
+    def _has_time(self) -> bool:
+        """Whether there is time to compile small programs: as much as for the first iteration."""
+        return self.seconds - self.elapsed() > self.rows[0]["seconds"]
+
+    def _stalls(self) -> bool:
+        """Whether a search close to feasible points has come no closer to a stationary one in `STALL` iterations."""
+        rows, close = self.rows[self.since :][-STALL:], 100 * float(self.tolerance)
+        if self.examined_kinks or self.elastic is not None or len(rows) < STALL:
+            return False
+        before, after = rows[: STALL // 2], rows[STALL // 2 :]
+        least = [min(row["gradient_norm"] for row in half) for half in (before, after)]
+        same = least[1] > 0.5 * least[0] > close and before[0]["barrier"] == after[-1]["barrier"]
+        return same and max(row["violation"] for row in rows) <= close
+
+    def _kinks(self) -> str:
+        """A sentence on functions whose gradients jump at the iterate, or empty; the search is examined once."""
+        if self.examined_kinks or not self._has_time():
+            return ""
+        self.examined_kinks = True
+        return rough(self.transcription, self.own_iterate())
 
     def report(self) -> Progress:
         row, nan = self.rows[-1], float("nan")

@@ -19,7 +19,7 @@ from jaxhamel.control._checks._collocation import (
     check_one_end_time,
     check_target_within,
 )
-from jaxhamel.control._checks._problem_parts import check_one_initial_state
+from jaxhamel.control._checks._problem_parts import check_one_initial_state, check_one_target
 from jaxhamel.control._collocation._design import (
     DesignParameter,
     bounds_of_designs,
@@ -68,6 +68,7 @@ def transcribe(
     p_lower, p_upper = (_parameter_bounds(problem, free, designs, x) for x in ("lower", "upper"))
     started = [x for x in problem.constraints if isinstance(x, FreeInitialState)]
     check_one_initial_state(len(started))
+    check_one_target([(x.q, x.u) for x in _targets_of(problem)])
     free_start = started[0].coordinates(problem.system) if started else ()
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
 

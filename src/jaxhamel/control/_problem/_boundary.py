@@ -14,6 +14,7 @@ from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_bounds, check_name
 from jaxhamel.control._checks._problem_parts import (
+    check_depends,
     check_displacement,
     check_rows,
     check_selection,
@@ -112,12 +113,9 @@ class BoundaryConditions(AbstractBoundaryConditions):
         check_name(self.name)
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        check_rows(
-            f"the function of `{self.name}`",
-            self.function,
-            *(q, u, q, u),
-            arguments="(q, u, q_end, u_end)",
-        )
+        name, at = f"the function of `{self.name}`", (q, u, q, u)
+        check_rows(name, self.function, *at, arguments="(q, u, q_end, u_end)")
+        check_depends(name, self.function, *at)
 
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """The function's value."""

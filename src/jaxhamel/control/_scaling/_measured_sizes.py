@@ -85,6 +85,7 @@ def _derivatives(
     base = _values(transcription, w)
     controls = np.maximum(1.0, np.max(np.abs(np.asarray(w.c)), axis=(0, 1)))
     steps = least * np.concatenate([np.where(x > 0, x, 1.0), controls])
+    steps = np.maximum(steps, 10 * max(map(_largest_rounding, base)))
     columns = []
     for k, step in enumerate(steps):
         displaced = _values(transcription, _displaced(w, k, step))
@@ -114,6 +115,15 @@ def _values(
 def _slopes(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
     """The largest absolute difference quotients; those within rounding count as 0."""
     change = np.abs(b - a)
-    rounding = 1e2 * np.finfo(a.dtype).eps * (np.abs(a) + np.abs(b))
-    sure = np.isfinite(change) & (change > rounding)
+    sure = np.isfinite(change) & (change > _rounding(a) + _rounding(b))
     return np.max(np.where(sure, change, 0.0), axis=0, initial=0.0) / step
+
+
+def _rounding(values: np.ndarray) -> np.ndarray:
+    """The rounding error of values, with a margin."""
+    return 1e2 * np.finfo(values.dtype).eps * np.abs(values)
+
+
+def _largest_rounding(values: np.ndarray) -> float:
+    """The largest rounding error among the finite values; a step that changes them by less shows no derivative."""
+    return float(np.max(_rounding(values), initial=0.0, where=np.isfinite(values)))
