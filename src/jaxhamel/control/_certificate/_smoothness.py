@@ -19,6 +19,7 @@ from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Residuals, evaluate
 from jaxhamel.control._scaling._sizes import size_of
@@ -44,7 +45,7 @@ def terms(transcription: Transcription) -> Iterator[tuple[str, Transcription, st
     for limit in transcription.limits:
         yield f"`{limit.label}`", alone(limits=(limit,)), "limits"
     for term in transcription.constraints:
-        if term not in transcription.limits:
+        if not isinstance(term, PathLimit):
             name = getattr(term, "name", type(term).__name__)
             yield f"`{name}`", alone(constraints=(term,)), "conditions"
 
