@@ -28,7 +28,7 @@ STEP = 1e-2  # δ, as a share of the sizes of the unknowns
 SAME = 0.5  # a change counts as a jump if a tenth of the step leaves this share of it
 LARGE = 0.01  # the least jump, as a share of the largest derivative
 
-Unknowns = tuple[Array, ...]  # (nodes, stages, controls, parameters)
+PointUnknowns = tuple[Array, ...]  # (nodes, stages, controls, parameters)
 
 
 def terms(transcription: Transcription) -> Iterator[tuple[str, Transcription, str]]:
@@ -61,7 +61,7 @@ def not_smooth(
 
 
 def has_infinite_derivative(
-    transcription: Transcription, part: str, at: Unknowns, w: CollocationPoint
+    transcription: Transcription, part: str, at: PointUnknowns, w: CollocationPoint
 ) -> bool:
     """Whether a first or second derivative of a term is not finite."""
     ones = tuple(jnp.ones_like(x) for x in at)
@@ -69,7 +69,9 @@ def has_infinite_derivative(
     return not all(np.all(np.isfinite(_part(x, part))) for x in both)
 
 
-def has_jump(transcription: Transcription, part: str, at: Unknowns, w: CollocationPoint) -> bool:
+def has_jump(
+    transcription: Transcription, part: str, at: PointUnknowns, w: CollocationPoint
+) -> bool:
     """Whether a derivative of a term jumps within a thousandth of the sizes of the unknowns."""
     rng = np.random.default_rng(0)
     way = tuple(
@@ -97,14 +99,14 @@ def _part(values: tuple[Scalar, Residuals], part: str) -> np.ndarray:
 
 @compiled_with(QUICK)
 def _slope(
-    transcription: Transcription, at: Unknowns, way: Unknowns, w: CollocationPoint
+    transcription: Transcription, at: PointUnknowns, way: PointUnknowns, w: CollocationPoint
 ) -> tuple[Scalar, Residuals]:
     """The derivatives of cost and residuals in the direction `way`.
 
     In forward mode an infinite derivative stays in the results of its own term.
     """
 
-    def values(at: Unknowns) -> tuple[Scalar, Residuals]:
+    def values(at: PointUnknowns) -> tuple[Scalar, Residuals]:
         x, X, c, p = at
         return evaluate(transcription, w._replace(x=x, X=X, c=c, p=p))
 
@@ -113,7 +115,7 @@ def _slope(
 
 @compiled_with(QUICK)
 def _slope_and_curvature(
-    transcription: Transcription, at: Unknowns, way: Unknowns, w: CollocationPoint
+    transcription: Transcription, at: PointUnknowns, way: PointUnknowns, w: CollocationPoint
 ) -> tuple[tuple[Scalar, Residuals], tuple[Scalar, Residuals]]:
     """The first and second derivatives of cost and residuals in the direction `way`."""
     return jax.jvp(lambda at: _slope(transcription, at, way, w), (at,), (way,))
