@@ -6,6 +6,8 @@ from typing import Any
 
 from jaxhamel._checks._values import type_of
 
+OTHER_FILES = {".htm", ".pdf", ".png", ".svg", ".jpg", ".gif", ".mp4", ".md", ".txt", ".json"}
+
 
 def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Path:
     """Writes a page with a motion, or with a planned control: bodies moving in 3-D, plots, numbers, for any system.
@@ -30,7 +32,8 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
     **Returns:** the path of the page.
 
     **Raises:** `TypeError` if the argument is no trajectory and no such result, `out` no path, `title` no text;
-    `ValueError` for a batch of trajectories; `ModuleNotFoundError` without `jaxhamel[viz]`.
+    `ValueError` for a batch of trajectories and a file of another kind, such as .pdf; `ModuleNotFoundError` without
+    `jaxhamel[viz]`.
     """
     from jaxhamel.control import Result
     from jaxhamel.viz._motion._page import page_of_motion, write_page
@@ -39,6 +42,10 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
     if not isinstance(out, str | PathLike):
         raise TypeError(
             f"`out` is {type_of(out)}; it must be a path: a folder, or a file whose name ends in .html."
+        )
+    if Path(out).suffix in OTHER_FILES:
+        raise ValueError(
+            f"`out` is {str(out)!r}; a page is HTML: give a folder, or a file whose name ends in .html."
         )
     if not isinstance(title, str):
         raise TypeError(f"`title` is {type_of(title)}; it must be text, the heading of the page.")

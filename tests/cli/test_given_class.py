@@ -148,6 +148,21 @@ def test_an_error_in_the_lagrangian_is_shown_with_its_line(mine):
     )
 
 
+def test_a_failure_names_a_singular_mass_matrix(mine):
+    """As the summary of a trajectory does in Python: a mass of zero has no acceleration."""
+    arguments = (
+        "--system",
+        f"{mine}/mine.py:Particle",
+        "--out",
+        mine / "o",
+        "--set",
+        "system.mass=0",
+    )
+    result = run("simulate", mine / "mine.toml", *arguments)
+    assert result.exit_code == 1
+    assert "There the mass matrix of Particle is singular: rank 0 of 3" in result.stderr
+
+
 def test_a_scenario_alone_runs_no_code(mine):
     mark = mine / "ran"
     (mine / "mine.py").write_text(f"open({str(mark)!r}, 'w')\n{PLAIN}", encoding="utf-8")
@@ -197,6 +212,8 @@ def outcome_of(folder, *files):
 def test_report_refuses_what_is_no_trajectory(tmp_path):
     with pytest.raises(TypeError, match=r"`trajectory` is of type int; it must be a jaxhamel.Traj"):
         jaxhamel.report(3, tmp_path)
+    with pytest.raises(ValueError, match=r"page.pdf'; a page is HTML: give a folder, or a file"):
+        jaxhamel.report(3, tmp_path / "page.pdf")
 
 
 def test_report_writes_the_page_of_any_system(tmp_path):
@@ -349,7 +366,9 @@ def test_dictionaries_and_lists_of_objects_are_tables(with_parts, tmp_path):
 
 def test_the_default_of_an_object_is_that_of_the_field(with_parts):
     """An absent table is the field's default, None too; keys that a table leaves out are those of the default."""
-    system, changed = build_system(with_parts()), build_system(with_parts("system.low.cubic=2"))
+    changes = "system.low.cubic=2", "system.free.new={gap = 2}"
+    system, changed = build_system(with_parts()), build_system(with_parts(*changes))
+    assert changed.free["new"]["gap"] == 2.0
     assert system.none is None
     assert (system.low.viscous, system.low.cubic) == (0.125, 0.0)
     assert (changed.low.viscous, changed.low.cubic) == (0.125, 2.0)
@@ -377,6 +396,10 @@ def test_a_class_may_have_fields_of_its_own_type(with_parts):
         ("system.springs=[{}]", "`system.springs.0.stiffness` is missing"),
         ("system.links.leg={}", "`system.links.leg.length` is missing"),
         ("system.links.leg=1", "`system.links.leg` is 1; it must be a table"),
+        (
+            "system.free.mas=3",
+            "`system.free.mas` is not a key of the table in the file, which has mass, a b, name. Did you mean `mass`?",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_dictionary_is_named(with_parts, change, message):

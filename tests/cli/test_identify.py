@@ -234,6 +234,36 @@ def test_synthetic_data_are_in_the_units_that_their_columns_state(tmp_path):
     np.testing.assert_allclose(rates[1], rates[0], rtol=1e-12)
 
 
+def test_synthetic_noise_is_that_of_the_measurement_if_it_has_one(tmp_path):
+    """Otherwise the standard errors of the fit, which are by the measurement's noise, would be wrong."""
+    (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
+    noisy, exact = (
+        load_identification(
+            str(tmp_path / "top.toml"), (f"measurements.1.noise={x}", "synthetic.noise=0")
+        )
+        for x in (0.25, 0)
+    )
+    tables = []
+    for scenario in (noisy, exact):
+        measurements = build_measurements(scenario)
+        (path,) = make_runs(scenario, tmp_path, measurements, None, 0)
+        tables.append(read_csv(path, measurements, units=units_of(scenario, measurements)).values)
+    added = tables[0]["angular-rate"] - tables[1]["angular-rate"]
+    np.testing.assert_allclose(np.std(added), 0.25, rtol=0.2)
+    np.testing.assert_allclose(tables[0]["orientation"], tables[1]["orientation"], atol=1e-12)
+
+
+def test_a_coordinate_has_the_name_of_its_column(tmp_path):
+    table = '[[measurements]]\nquantity = "coordinate"\nindex = 0\n'
+    text = TOP + table + 'columns = ["heading"]\n' + table
+    (tmp_path / "top.toml").write_text(text, encoding="utf-8")
+    found = build_measurements(load_identification(str(tmp_path / "top.toml")))
+    assert [(m.name, m.columns) for m in found[-2:]] == [
+        ("heading", ("heading",)),
+        ("coordinate-3", ("coordinate-3",)),
+    ]
+
+
 def test_a_unit_of_another_quantity_names_its_key(tmp_path):
     (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
     arguments = ("--set", "measurements.1.unit=deg", "--out", tmp_path / "o")

@@ -170,6 +170,13 @@ def test_a_frame_that_all_share_is_regular():
             run(Flat(), *given, in_axes=axes, dt=0.1)
 
 
+def test_a_list_of_systems_is_refused_with_advice():
+    with pytest.raises(
+        TypeError, match=r"one system whose numbers have a leading batch axis.*jax.vmap\(make"
+    ):
+        ensemble.simulate([BODY, BODY], Q, U, TS, in_axes=0)
+
+
 SHARED = (None, 0, 0, None)
 
 

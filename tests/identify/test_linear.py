@@ -1,5 +1,6 @@
 """A fit that is linear in its unknowns: estimates, standard errors and priors against the normal equations."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -143,6 +144,16 @@ def test_noise_is_estimated_where_it_is_not_given():
     assert found.noise[0] == pytest.approx(np.sqrt(squares / (count - 5)), rel=0.02)
     assert found.values[0] == pytest.approx(a, abs=1e-2 * error)
     assert found.errors[0] == pytest.approx(error * found.noise[0] / SIGMA, rel=1e-3)
+
+
+@pytest.mark.parametrize(("factor", "size"), [(3.0, "large"), (0.3, "small"), (1.0, None)])
+def test_given_noise_that_is_wrong_is_said(factor, size):
+    """Standard errors are by the given noise; residuals of another size contradict it."""
+    place = eqx.tree_at(lambda m: m.noise, PLACE, factor * SIGMA)
+    found = fitted(runs(), measurement=place)
+    said = [remark for remark in found.remarks if "Correct `noise`, leave it out" in remark]
+    assert [f"errors are too {size}" in words for words in said] == ([] if size is None else [True])
+    assert "RMS residual  m" in str(found)
 
 
 def test_optax_finds_the_same():

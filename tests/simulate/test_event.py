@@ -125,6 +125,17 @@ def test_a_condition_that_is_not_a_number_is_a_failure(low):
         path.raise_if_failed()
 
 
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [(lambda t, q: q[0], "event"), ({"floor": lambda q: q[0]}, r"event\['floor'\]")],
+)
+def test_a_condition_of_other_arguments_is_named(event, name):
+    with pytest.raises(
+        TypeError, match=rf"`{name}` is of type function that cannot be called as \(t, q, u\)"
+    ):
+        thrown(event)
+
+
 @pytest.mark.parametrize(("direction", "time"), [(False, DOWN), (True, UP)])
 def test_events_of_diffrax(direction, time):
     check(thrown(diffrax.Event(lambda t, y, args, **_: y[0][0] - HIGH, direction=direction)), time)

@@ -2,6 +2,7 @@
 
 import traceback
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -126,6 +127,20 @@ def test_system(case, way):
     assert not any("_lanes" in frame.filename for frame in frames)
 
 
+class Two(jh.System):
+    first: Any
+    second: list
+    third: list = jh.parameter(default=[1.0, 2.0])  # a default of its own for each system
+    space = jh.Euclidean(2)
+
+    def lagrangian(self, t, q, v):
+        return (self.first + self.second[0] * v[0]) * v[1]
+
+
+def test_a_default_may_be_a_list():
+    np.testing.assert_array_equal(Two(1.0, [2.0]).third, [1.0, 2.0])
+
+
 POSE = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
 SLEIGH = systems.ChaplyginSleigh(1.0, 1.0, 1.0)
 BLADE = systems.KnifeEdge(1.0, 1.0, 0.0)
@@ -226,6 +241,11 @@ ARGUMENTS = {
     "inertia ragged": (lambda: systems.FreeRigidBody([1.0, [2.0]]), ValueError, r"`inertia` is ragged"),
     "own mass None": (lambda: jh.simulate(Plane(None), Q, U, TS), TypeError, r"of the fields of Plane `mass` is None"),
     "own mass a list": (lambda: jh.simulate(Plane([1.0, 2.0]), Q, U, TS), TypeError, r"`mass` is \[1.0, 2.0\]: no number"),
+    "own words beside a list": (
+        lambda: jh.simulate(Two("5", [1.0, 2.0]), Q, U, TS),
+        TypeError,
+        r"\(of the fields of Two `first` is '5': no number\)",
+    ),
     "own mass words": (
         lambda: jh.acceleration(Plane(np.array(["heavy"])), 0.0, Q, U),
         TypeError,

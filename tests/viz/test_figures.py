@@ -130,6 +130,22 @@ def test_titles_stand_above_legends(count, name):
     assert len({(x.get_color(), x.get_linestyle()) for x in axes.lines}) == count
 
 
+def test_legends_are_read_in_rows_and_stay_inside_the_figure():
+    def legend_of(names):
+        values = np.sin(TS[:, None] + np.arange(len(names)))
+        figure = quantities_figure(TS, values, names, title="Limits", ylabel="a / rad")
+        figure.canvas.draw()
+        return figure, figure.axes[0].get_legend()
+
+    _, legend = legend_of([f"a{i}" for i in range(7)])
+    texts = sorted(
+        legend.get_texts(), key=lambda x: (-x.get_window_extent().y0, x.get_window_extent().x0)
+    )
+    assert [text.get_text() for text in texts] == [f"a{i}" for i in range(7)]
+    figure, legend = legend_of([f"limits of the control {i}" for i in range(4)])
+    assert legend.get_window_extent().x1 < figure.bbox.x1
+
+
 def test_a_settled_figure_stays_as_it_was_laid_out():
     """The axes of a settled figure keep their places if a label grows; settling again does no new layout."""
     laid_out, settled = (path_figure(np.outer(TS, [1, 2])) for _ in range(2))

@@ -164,7 +164,9 @@ def run_summed(
 
 
 def _program_with_sums(closed, batched: list[bool], summed: list[bool], size: int):
-    """The program of scalars whose sums over the lanes are products of matrices; None if it has to run in another way."""
+    """The program of scalar operations that computes its sums over lanes as matrix products; None for a function that is
+    divided into several programs or that cannot be written so.
+    """
     if divided(closed, batched) is not None or array_parts(closed, batched, size) is not None:
         return None
     try:

@@ -121,8 +121,8 @@ class Guard:
     def on_disk(self, words: str) -> None:
         """Notes that a point of the search is on disk, from which a later run can continue.
 
-        The time limit ends the process again, with the message `words`. After a signal the main thread has two seconds to
-        write its result, and less if it cannot handle the signal because it is compiling.
+        From now on the process ends at its time limit even in the middle of a computation, with the message `words`. After a
+        signal the main thread has two seconds to write its result, and less if it is compiling and cannot handle the signal.
         """
         self._stands = words
 

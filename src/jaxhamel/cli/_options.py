@@ -45,10 +45,23 @@ SystemOption = Annotated[
 ]
 # The metavar is empty, because flags take no value and typer would show one.
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")]
+
+
+def _check_seed(value: int) -> int:
+    """Checks that a seed fits into 63 bits, the range of NumPy and JAX alike."""
+    if value >= 2**63:
+        raise typer.BadParameter(f"{value} is not in the range 0<=x<2^63.")
+    return value
+
+
 SeedOption = Annotated[
     int,
     typer.Option(
-        "--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the random starts or samples."
+        "--seed",
+        metavar="N",
+        min=0,
+        callback=_check_seed,
+        help="Seed of the random starts or samples.",
     ),
 ]
 TrajectoriesOption = Annotated[

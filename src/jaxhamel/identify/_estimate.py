@@ -16,7 +16,13 @@ from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._linearised._information import information, widened
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Unknowns
-from jaxhamel.identify._noise import correlation_time, residual_series
+from jaxhamel.identify._noise import (
+    correlation_time,
+    error_names,
+    error_units,
+    residual_series,
+    wrong_noise,
+)
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
 
@@ -81,14 +87,19 @@ class Estimate(NamedTuple):
         head = "converged" if self.converged else "NOT converged"
         top = f"Estimate of {type(self.system).__name__}: {head}, {self.status}"
         titles = f"  {'':<{width}} {'estimate':>12}  {'standard error':>16}"
-        residuals = [f"  {k:<{width}} {v:>12.4g}  RMS residual" for k, v in self.rms.items()]
+        units = error_units(self.problem.measurements)
+        residuals = [
+            f"  {k:<{width}} {v:>12.4g}  RMS residual  {units[k]}".rstrip()
+            for k, v in self.rms.items()
+        ]
         remarks = [f"  {sentence}" for sentence in self.remarks]
         return "\n".join([top, titles, *rows, *residuals, *remarks])
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about directions that the data do not determine, and about quantities at a bound."""
-        return [*(flat.words for flat in self.flat), *self.bounds]
+        """Sentences about directions that the data do not determine, quantities at a bound, and wrong sizes of noise."""
+        noise = wrong_noise(self.problem, self.rms, self.counts) if self.converged else []
+        return [*(flat.words for flat in self.flat), *self.bounds, *noise]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each quantity: name, estimate, standard error, unit, frozen, remark."""
@@ -162,15 +173,6 @@ def _remark(error: float) -> str:
     if np.isnan(error):
         return "unknown: the motion broke down"
     return "" if np.isfinite(error) else "not determined by the data"
-
-
-def error_names(measurements) -> list[str]:
-    """A name for each component of the error: that of its column, or `orientation.x` for a rotation vector."""
-    names = []
-    for m in measurements:
-        one_by_one = m.error_size == len(m.columns)
-        names += m.columns if one_by_one else [f"{m.name}.{axis}" for axis in "xyz"[: m.error_size]]
-    return names
 
 
 def estimate_of(search: Any, ending: Verdict) -> Estimate:

@@ -2,7 +2,7 @@
 and the correlation time of the residuals, which widens standard errors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,6 +11,9 @@ from jaxtyping import Float
 
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._problem import Problem
+
+FAR = 1.5  # the factor between residuals and given noise from which on the estimate says so
+FEW = 30  # residuals, below which their RMS is too uncertain for that
 
 
 def given(problem: Problem) -> Float[np.ndarray, " r"]:
@@ -22,6 +25,37 @@ def given(problem: Problem) -> Float[np.ndarray, " r"]:
         for m in problem.measurements
     ]
     return np.concatenate([*rows, np.zeros(0)])
+
+
+def error_names(measurements) -> list[str]:
+    """A name for each component of the error: that of its column, or `orientation.x` for a rotation vector."""
+    names = []
+    for m in measurements:
+        one_by_one = m.error_size == len(m.columns)
+        names += m.columns if one_by_one else [f"{m.name}.{axis}" for axis in "xyz"[: m.error_size]]
+    return names
+
+
+def error_units(measurements) -> dict[str, str]:
+    """The unit of each component of the error, by its name; empty if it has none."""
+    return {name: m.unit for m in measurements for name in error_names([m])}
+
+
+def wrong_noise(problem: Problem, rms: Mapping[str, float], counts: Mapping[str, int]) -> list[str]:
+    """A sentence for each given standard deviation that is far from the RMS of its residuals, for which standard errors are
+    wrong by the same factor. Robust losses allow larger residuals; there, and for few values, there is none.
+    """
+    if not isinstance(problem.model.loss, Squares):
+        return []
+    names = error_names(problem.measurements)
+    pairs = zip(names, given(problem).tolist(), strict=True)
+    return [
+        f"{name} has residuals of {rms[name]:.2g} (RMS), its noise is given as {std:.2g}: standard errors are too "
+        f"{'small' if rms[name] > std else 'large'}. Correct `noise`, leave it out, so that it is estimated, or "
+        "improve the model."
+        for name, std in pairs
+        if counts[name] >= FEW and not 1 / FAR < rms[name] / std < FAR
+    ]
 
 
 def guessed(problem: Problem) -> Float[np.ndarray, " r"]:

@@ -14,9 +14,10 @@ from jaxhamel.identify._checks._runs import check_clock, check_entries, check_fi
 from jaxhamel.identify._data._clock import steady_clock
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
-from jaxhamel.identify._estimate import Estimate, error_names
+from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
 from jaxhamel.identify._linearised._model import Model
+from jaxhamel.identify._noise import error_names
 from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
@@ -95,7 +96,11 @@ def predict(
 
 
 def _beginning(run: Run, end: float, memory: float | None, clock: str) -> Run:
-    """The part of a run up to the time `end`, at the times by `clock`, with weights that decay with age."""
+    """The part of a run up to the time `end`, with weights that decay with age.
+
+    **Arguments:** `memory`: the time in which weights decay by e [s], None for equal weights; `clock`: "stamps" for the
+    times of the run, "steady" for the sampling times recovered from them.
+    """
     check_clock(clock)
     first = run.until(end)
     first = first.at(steady_clock(first.ts)) if clock == "steady" else first

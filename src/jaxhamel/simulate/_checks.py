@@ -1,10 +1,13 @@
 """Checks of the arguments of `simulate`."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 
+from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._times import check_steps, check_times
 from jaxhamel._checks._values import check_finite, check_shape, concrete, described, type_of
 from jaxhamel.geometry import AbstractSpace
@@ -198,11 +201,22 @@ def check_event(event) -> None:
         return
     functions = jax.tree.leaves(event, is_leaf=callable)
     if functions and all(callable(f) for f in functions):
+        for path, function in jax.tree_util.tree_leaves_with_path(event, is_leaf=callable):
+            _check_is_of_state("event" + jax.tree_util.keystr(path), function)
         return
     raise TypeError(
         f"`event` is {type_of(event)}; it must be a function event(t, q, u) of a real or Boolean value, a dict, list or "
         "tuple of such functions, or a diffrax.Event."
     )
+
+
+def _check_is_of_state(name: str, function: Callable[..., Any]) -> None:
+    """Checks that a condition can be called as (t, q, u)."""
+    if not callable_with(function, 3):
+        raise TypeError(
+            f"`{name}` is {type_of(function)} that cannot be called as (t, q, u); write it as a function of these three, "
+            "such as lambda t, q, u: q[0] - 0.5."
+        )
 
 
 def check_event_value(name: str, value) -> None:

@@ -222,9 +222,8 @@ def _present(slots, kind: str, values):
 
 
 def one_loop_works() -> bool:
-    """Whether this XLA evaluates the function of a window of one element correctly.
-
-    Its arguments must be that element and the initial values.
+    """Whether the installed XLA compiles a loop over lanes correctly, which `one_loop` writes as a `reduce_window` whose
+    window has one element; found by a trial.
     """
     return not is_described() and _trial_results()[0]
 

@@ -1,1 +1,1 @@
-"""The work of the commands, in one file for each: `_simulate.py` for `jaxhamel simulate`."""
+"""The commands, one file for each: `_simulate.py` is `jaxhamel simulate`."""

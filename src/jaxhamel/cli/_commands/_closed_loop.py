@@ -78,10 +78,13 @@ def closed_about(
     stands: bool,
     folder: TrainingFolder | None = None,
 ) -> tuple[Outcome, list[Chart], Companion | None]:
-    """Closes the loop about the result of a search: the outcome with its numbers, its charts, and the motion of one robot.
+    """Simulates robots that follow the plan found by a search, with the feedback of the scenario.
 
-    The outcome does not change without `[feedback]`, if the plan failed (`stands` is False), or if no regulator was found.
-    `folder`: where the policy of `[policy]`, if there is one, is trained first.
+    **Arguments:** `stands`: whether the search found a plan; `folder`: the folder in which the network of `[policy]` is
+    trained first, if the scenario has this table.
+
+    **Returns:** the outcome with the numbers of the closed loop, its charts, and the motion of one robot. Without a table
+    `[feedback]`, without a plan or without a regulator these are the given outcome, no charts, and None.
     """
     scenario = outcome.scenario
     if scenario["feedback"] is None or not stands or not bool(result.trajectory.succeeded):

@@ -18,6 +18,7 @@ from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_figures, write_summary
 from jaxhamel.cli._results._solution import write_tables
+from jaxhamel.identify._noise import error_units
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure
 from jaxhamel.viz._charts import distinct
@@ -154,7 +155,7 @@ def _report(
         for row in estimate.rows()
     }
     left = {
-        f"{k} ({fit.counts[k]} values{of})": v
+        f"{in_unit(k, fit.problem.measurements)} ({fit.counts[k]} values{of})": v
         for fit, of in zip(fits_of(estimate), _stage_words(estimate), strict=True)
         for k, v in fit.rms.items()
     }
@@ -170,7 +171,7 @@ def _report(
         tiles=_tiles(outcome, estimate),
         tables={
             "Estimates with standard errors": rows,
-            **({"What the data do not determine": remarks} if remarks else {}),
+            **({"Remarks": remarks} if remarks else {}),
             "RMS residuals": left,
             "Asked": dict(flattened(asked_in_tables(summary["asked"]))),
             "Made with": summary["versions"],
@@ -178,6 +179,12 @@ def _report(
         warning=warning,
         colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
     ).html()
+
+
+def in_unit(name: str, measurements: Any) -> str:
+    """The name of an error with its unit, such as "heading / rad", for tables."""
+    unit = error_units(measurements)[name]
+    return f"{name} / ({unit})" if "/" in unit else f"{name} / {unit}" if unit else name
 
 
 def _stage_words(estimate: Any) -> list[str]:

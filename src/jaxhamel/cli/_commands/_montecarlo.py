@@ -208,8 +208,8 @@ def _open_loop(model: EnsembleModel) -> str:
     if not model.nominal.system.prescribed_motion:
         return " The control is a function of time alone: nothing is corrected."
     return (
-        " The masses replay one motion whatever the ball does: nothing is corrected, and a small error grows "
-        "where the motion is unstable."
+        " The control depends on time alone: nothing is corrected, and a small error grows where the motion "
+        "is unstable."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import write_text
 from jaxhamel._words import counted, slug
-from jaxhamel.cli._commands._identify_report import measured_chart
+from jaxhamel.cli._commands._identify_report import in_unit, measured_chart
 from jaxhamel.cli._commands._simulate import status
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
@@ -28,6 +28,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
+from jaxhamel.identify._noise import error_units
 from jaxhamel.viz import Chart, Report, Scene, residuals_figure
 from jaxhamel.viz._charts import distinct
 from jaxhamel.viz._motion._scene_of import scene_of
@@ -45,7 +46,7 @@ def run_predict(
     terminal.say(
         f"{run.name}: the state at its start from the first {seconds:g} s, then by simulation"
     )
-    with named("predict"):
+    with named(None):
         found = identify.predict(
             system,
             measurements,
@@ -61,7 +62,8 @@ def run_predict(
     reached["own_quantities"] = own_quantities(scenario, found.initial)
     outcome = Outcome("predict", scenario, *ended, started, reached=reached)
     outcome = write_prediction(out, outcome, found, measurements)
-    errors = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
+    units = error_units(measurements)
+    errors = ", ".join(f"{name} {x:.4g} {units[name]}".rstrip() for name, x in found.rms.items())
     terminal.say(f"RMS after the first {seconds:g} s: {errors}")
     return outcome
 
@@ -99,14 +101,21 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
     figures = write_figures(out, charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
     files = ["summary.json", *figures, "report.html"]
-    summary = {"rms": found.rms, **outcome.summary(files)}
+    summary, units = {"rms": found.rms, **outcome.summary(files)}, error_units(measurements)
     report = Report(
         title=f"{outcome.scenario.title}: {found.run.name} predicted",
         lead=f"The initial state was estimated from the first {found.seconds:g} s; the rest of the run was predicted.",
         scene=_scene(found),
         charts=charts,
-        tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],
-        tables={"RMS after the first seconds": found.rms, "Made with": summary["versions"]},
+        tiles=[
+            (f"{x:.3g} {units[name]}".rstrip(), f"RMS of {name}") for name, x in found.rms.items()
+        ],
+        tables={
+            "RMS after the first seconds": {
+                in_unit(name, measurements): x for name, x in found.rms.items()
+            },
+            "Made with": summary["versions"],
+        },
         warning="" if outcome.status == "success" else outcome.message,
         colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
     )

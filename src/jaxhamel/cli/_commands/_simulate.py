@@ -13,6 +13,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.simulate._results import in_words
+from jaxhamel.simulate._trajectory import why_it_failed
 from jaxhamel.viz._motion._page import prepare
 
 
@@ -42,9 +43,9 @@ def simulated(run: PreparedRun) -> Trajectory:
 def status(trajectory: Trajectory) -> tuple[str, str]:
     """The status (`success` or `failed`), and a sentence with the reason."""
     words = in_words(trajectory.result, trajectory.t_end)
-    return (
-        ("success", words) if bool(trajectory.succeeded) else ("failed", f"the simulation {words}")
-    )
+    if bool(trajectory.succeeded):
+        return "success", words
+    return "failed", f"the simulation {words} {why_it_failed(trajectory)}".rstrip()
 
 
 def progress_of(trajectory: Trajectory) -> dict[str, Any]:

@@ -81,7 +81,8 @@ def _measurement(place: int, table: dict[str, Any]) -> Any:
             options[key] = table[key]
     if "columns" in options:
         options["columns"] = tuple(options["columns"])
-    options.setdefault("name", quantity if quantity != "coordinate" else f"coordinate-{place}")
+    of_coordinate = options["columns"][0] if "columns" in options else f"coordinate-{place}"
+    options.setdefault("name", of_coordinate if quantity == "coordinate" else quantity)
     if quantity == "coordinate" and unit:
         options["unit"] = unit
     if isinstance(noise := options.get("noise"), list):
@@ -224,8 +225,10 @@ def make_runs(
         motion = simulate(system, q0, u0, ts, control).raise_if_failed()
         columns = {scenario["data"]["time"]: ts}
         for m in measurements:
-            exact = np.asarray(_measured_along(m, system, motion, control))
-            columns |= dict(zip(m.columns, _noisy(m, exact, table["noise"], rng).T, strict=True))
+            with named(None):
+                exact = np.asarray(_measured_along(m, system, motion, control))
+            noisy = _noisy(m, exact, m.noise, table["noise"], rng)
+            columns |= dict(zip(m.columns, noisy.T, strict=True))
         write_columns(path, {name: x / TO_SI[units.get(name, "")] for name, x in columns.items()})
     return paths
 
@@ -238,11 +241,14 @@ def _measured_along(measurement, system, motion, control):
     return jax.vmap(at)(motion.ts, motion.q, motion.u)
 
 
-def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
-    """Adds normal noise of standard deviation `share` × RMS to each column; to rotations, turns of `share` × 1 rad."""
+def _noisy(measurement, exact: np.ndarray, std: Any, share: float, rng) -> np.ndarray:
+    """Adds normal noise to each column: of standard deviation `std` if the measurement has one, otherwise `share` × RMS, for
+    rotations `share` × 1 rad.
+    """
     if measurement.size == measurement.error_size:
-        return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
-    turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))
+        width = share * np.sqrt(np.mean(exact**2, axis=0)) if std is None else std
+        return exact + width * rng.normal(size=exact.shape)
+    turn = jnp.asarray((share if std is None else std) * rng.normal(size=(len(exact), 3)))
     return np.asarray(jax.vmap(SO3().retract)(jnp.asarray(exact), turn))
 
 

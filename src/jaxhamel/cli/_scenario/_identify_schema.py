@@ -228,7 +228,7 @@ SYNTHETIC = Table(
         "rate": Key(POSITIVE, "sampling rate", 50.0, "Hz"),
         "noise": Key(
             number(least=0.0),
-            "standard deviation of the noise, relative to each signal's RMS",
+            "standard deviation of the noise relative to each signal's RMS, for measurements without a `noise` of their own",
             0.01,
         ),
         "speed": Key(number(least=0.0), "size of the random initial velocities", 0.3, "rad/s"),

@@ -21,6 +21,7 @@ from jaxhamel.cli._scenario._validate import (
     Variants,
     brief,
     check_known,
+    check_set,
     nearest,
     read,
 )
@@ -78,7 +79,7 @@ def load(
 
     **Raises:** `ScenarioError` of one line if the scenario does not exist or is wrong.
     """
-    name, data = _changed(source, changes, "simulate")
+    name, data, added = _changed(source, changes, "simulate")
     if "measurements" in data:
         raise ScenarioError(
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another kind of scenario, "
@@ -86,7 +87,17 @@ def load(
         )
     data = prepared_for_plan(_without_defaults(data, given))
     _check_others(_schema.OUTLINE, data, check)
-    return Scenario(name, read(_schema.scenario_schema(_kind_of(data), given), data), given)
+    return _read(_schema.scenario_schema(_kind_of(data), given), name, data, added, given)
+
+
+def _read(
+    schema: Table, name: str, data: dict[str, Any], added: list[list[str]], given: Any
+) -> Scenario:
+    """The scenario of the data, after checks of them and of the keys that --set has `added`."""
+    tables = read(schema, data)
+    for keys in added:
+        check_set(schema, data, keys)
+    return Scenario(name, tables, given)
 
 
 def _without_defaults(data: dict[str, Any], given: "type[System] | None") -> dict[str, Any]:
@@ -113,16 +124,14 @@ def load_identification(
     check: Check = lambda tables: None,
 ) -> Scenario:
     """Loads and checks a scenario for `jaxhamel identify`, which has other tables; arguments and errors as for `load`."""
-    name, data = _changed(source, changes, "identify")
+    name, data, added = _changed(source, changes, "identify")
     if "time" in data and "measurements" not in data:
         raise ScenarioError(
             "it is a scenario for `jaxhamel simulate`; this command takes one with [[measurements]], see "
             "`jaxhamel scenarios`."
         )
     _check_others(_identify_schema.OUTLINE, data, check)
-    return Scenario(
-        name, read(_identify_schema.identify_schema(_kind_of(data), given), data), given
-    )
+    return _read(_identify_schema.identify_schema(_kind_of(data), given), name, data, added, given)
 
 
 def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
@@ -133,12 +142,14 @@ def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
     check({**data, **known})
 
 
-def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:
+def _changed(
+    source: str, changes: Iterable[str], command: str
+) -> tuple[str, dict[str, Any], list[list[str]]]:
+    """The name of the scenario, its data with the changes applied, and the keys that these have added, as lists of parts."""
     name, content = _found(source, command)
     data = parsed(tomllib.loads, content, "TOML")
-    for change in changes:
-        _apply(data, change)
-    return name, data
+    added = [keys for change in changes if (keys := _apply(data, change))]
+    return name, data, added
 
 
 # The further command that accepts a scenario with this table.
@@ -204,8 +215,11 @@ def _kind_of(data: Mapping[str, Any]) -> object:
     return system.get("kind") if isinstance(system, Mapping) else None
 
 
-def _apply(data: dict[str, Any], change: str) -> None:
-    """Applies one `--set`, such as `system.rails.0.radius=0.06`, to the data; missing tables are created."""
+def _apply(data: dict[str, Any], change: str) -> list[str]:
+    """Applies one `--set`, such as `system.rails.0.radius=0.06`, to the data; missing tables are created.
+
+    **Returns:** the parts of the key if the data did not have it, otherwise an empty list.
+    """
     key, equals, value = change.partition("=")
     parts, change = key.strip().split("."), brief(change, 100, quoted=False)
     if not equals or not all(parts) or UNSEEN.search(key):
@@ -218,8 +232,10 @@ def _apply(data: dict[str, Any], change: str) -> None:
         place = _stepped(place, part, change)
     if isinstance(place, list):
         place[_index(place, parts[-1], change)] = value
-    else:
-        place[parts[-1]] = value
+        return []
+    is_new = parts[-1] not in place
+    place[parts[-1]] = value
+    return parts if is_new else []
 
 
 def _stepped(place: Any, part: str, change: str) -> Any:

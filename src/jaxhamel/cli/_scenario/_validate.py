@@ -91,6 +91,7 @@ class OpenTable:
         )
 
 
+OWN_CLASS = " A class of your own is given by --system FILE.py:Class."
 SchemaNode = Table | Variants | Tables | OpenTable
 Entry = Key | SchemaNode
 
@@ -132,6 +133,28 @@ def nearest(name: str, names: Any) -> str:
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
+def check_set(node: SchemaNode, data: Any, keys: list[str]) -> None:
+    """Checks a key that --set has added to a table of the data: a table with any keys gets its values from the file alone,
+    since a misspelled key would have no effect there. Further tables may be added.
+
+    **Raises:** `ScenarioError` if the table may have any keys, and had others before.
+    """
+    place: Any = node
+    for key in keys[:-1]:
+        if not isinstance(data, Mapping | list):
+            return
+        place = place.entry if isinstance(data, list) else _known(place, data).get(key)
+        data = data[int(key)] if isinstance(data, list) else data.get(key)
+        if not isinstance(place, Table | Variants | Tables | OpenTable):
+            return
+    others = [name for name in data if name != keys[-1]] if isinstance(data, Mapping) else []
+    if isinstance(place, OpenTable) and others and not isinstance(data[keys[-1]], Mapping):
+        raise ScenarioError(
+            f"`{'.'.join(keys)}` is not a key of the table in the file, which has {', '.join(others)}."
+            f"{nearest(keys[-1], others)} A new key belongs in the file: --set only changes the keys of such a table."
+        )
+
+
 def _known(node: Table | Variants | OpenTable, data: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(node, OpenTable):
         return node.entries(data)
@@ -166,7 +189,8 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
     here = brief(here, 120, quoted=False)
     if isinstance(node, Variants) and node.default is None and node.by not in data:
         kinds = f"`{path}.{node.by}` is missing; it decides which keys the table has"
-        return f"`{here}` is not a key of {where} of any kind (it is {brief(value)}); and {kinds}."
+        own = OWN_CLASS if path == "system" else ""
+        return f"`{here}` is not a key of {where} of any kind (it is {brief(value)}); and {kinds}.{own}"
     return (
         f"`{here}` is not a key of {where} (it is {brief(value)})."
         f"{nearest(name, known)} Accepted keys: {', '.join(known)}."
@@ -199,7 +223,8 @@ def _wrong_entry(entry: Key | SchemaNode, value: Any, here: str) -> Iterator[str
     except NotAccepted as limit:
         unit = f" ({entry.unit})" if entry.unit else ""
         words = f"{entry.accepts.words}{limit}{unit}"
-        yield f"`{here}` is {brief(value)}; it must be {words}: {entry.about}."
+        own = OWN_CLASS if here == "system.kind" else ""
+        yield f"`{here}` is {brief(value)}; it must be {words}: {entry.about}.{own}"
 
 
 def _missing(node: SchemaNode, data: Any, path: str) -> Iterator[str]:

@@ -226,7 +226,9 @@ class PhasedSearch(AbstractSearch):
         return not bool(self.state.done)
 
     def _has_kinks(self) -> bool:
-        """Whether controls that reach a limit inside intervals violate it between the points, or change the cost."""
+        """Whether a control reaches a limit inside an interval, where its polynomial cannot have a kink: it then violates
+        the limit between the points, or the cost is too high.
+        """
         bounds = bounds_of(self.state.mu.dtype)
         if largest_excess(self.transcription, self.state) > 0.5 * bounds.violation:
             return True

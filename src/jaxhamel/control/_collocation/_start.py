@@ -218,7 +218,7 @@ def _target_state(problem: ControlProblem, target: StateAtEnd) -> tuple[Any, Any
 def interpolated(
     space: AbstractSpace, ts: Float[Array, " n"], guess: Any
 ) -> Callable[[Scalar], tuple[Configuration, Array]]:
-    """The guess as a function of the share of the whole time, ↦ (q, u), along geodesics between its states at `ts`."""
+    """The guess (q, u) as a function of (t − t_0)/(t_N − t_0): geodesics on the space between its states at `ts`."""
     given = (ts - ts[0]) / (ts[-1] - ts[0])
 
     def state(share):

@@ -47,7 +47,7 @@ class Tightening:
         self.forget()
 
     def forget(self) -> None:
-        """Prepares for another mesh or problem."""
+        """Forgets all tightenings, since the search continues on another mesh or with another problem."""
         self.rounds = 0
         self.overshoot: Overshoot | None = None
         self.best: tuple[float, Solved] | None = None

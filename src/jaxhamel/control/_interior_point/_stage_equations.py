@@ -139,7 +139,7 @@ def adjoint_solution(
 
 
 def _dependent_coordinates(block: StageBlock, others: tuple[StageBlock, ...]) -> list[int]:
-    """The coordinates of those among the blocks `others` that depend on `block`."""
+    """The coordinates of all blocks in `others` whose equations contain coordinates of `block`."""
     own = set(block.coordinates)
     return [i for other in others if own & set(other.before) for i in other.coordinates]
 

@@ -43,23 +43,23 @@ class Numbering(NamedTuple):
 
     @property
     def stage(self) -> Int[np.ndarray, "N s y"]:
-        """The places in z of the unknowns y = (X, c, p) of each collocation point."""
+        """The indices in z of the unknowns y = (X, c, p) of each collocation point."""
         p = np.broadcast_to(self.p, (*self.X.shape[:2], len(self.p)))
         return np.concatenate([self.X, self.c, p], axis=2)
 
     @property
     def all_X(self) -> Int[np.ndarray, "N s+1 d"]:
-        """The places in z of the states X_0 … X_s of each interval."""
+        """The indices in z of the states X_0 … X_s of each interval."""
         return np.concatenate([self.x[:-1, None], self.X], axis=1)
 
     @property
     def first(self) -> Int[np.ndarray, " y"]:
-        """The places in z of the unknowns y = (c, p) on which the conditions at the first time depend."""
+        """The indices in z of the unknowns y = (c, p) that the conditions at the first time contain."""
         return np.concatenate([self.c[0].ravel(), self.p])
 
     @property
     def last(self) -> Int[np.ndarray, " y"]:
-        """The places in z of the unknowns y = (x, c, p) on which the conditions at the last time depend."""
+        """The indices in z of the unknowns y = (x, c, p) that the conditions at the last time contain."""
         return np.concatenate([self.x[-1], self.c[-1].ravel(), self.p])
 
 

@@ -29,7 +29,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(transcription: Transcription, w: CollocationPoint, duals: Duals, parts: Parts) -> Scaled:
-    """The same in the sizes of the transcription."""
+    """Divides bounds, slacks, parameters, multipliers and derivatives by the sizes that the transcription has for them."""
     sizes = transcription.sizes
     if sizes is None:
         return Scaled(transcription, w, duals, parts)

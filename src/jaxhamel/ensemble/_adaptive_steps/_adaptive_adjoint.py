@@ -56,7 +56,8 @@ class Bars(NamedTuple):
     """The state of the backward pass.
 
     - `y`, `p`: the cotangents of the state and of the parameters.
-    - `slope`: that of the first slope of the step after; empty if the pair does not reuse slopes.
+    - `slope`: the cotangent of the first slope of the next step, which is the last slope of this one in methods such as
+      Tsit5; empty for methods that compute it anew.
     - `place`: the index of the latest interior output time that is not transposed yet, −1 if there is none.
     - `moments`: M_0, M_1, … of the current step.
     """

@@ -8,6 +8,18 @@ from jax.core import Tracer
 from jaxhamel._checks._axes import check_size
 from jaxhamel._checks._times import check_steps, check_time_array, check_times
 from jaxhamel._checks._values import check_finite, type_of
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._checks._system import check_a_system
+
+
+def check_one_system(system) -> None:
+    """Checks that `system` is one system, whose numbers may have batch axes, and no list of systems."""
+    if isinstance(system, list | tuple) and all(isinstance(x, System) for x in system):
+        raise TypeError(
+            f"`system` is {type_of(system)}; it must be one system whose numbers have a leading batch axis, with 0 for it "
+            "in `in_axes`: jax.vmap(make_system)(values), or jax.tree.map(lambda *x: jnp.stack(x), *systems)."
+        )
+    check_a_system(system)
 
 
 def check_trajectories(size: int, u0) -> None:

@@ -12,6 +12,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._transform import axes_of_leaves, lists_as_arrays
 from jaxhamel.ensemble._checks._members import (
     check_initial_values,
+    check_one_system,
     check_trajectories,
     wrong_member,
 )
@@ -20,7 +21,6 @@ from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._checks._system import (
     any_field_is_zero,
-    check_a_system,
     check_frame_at,
     check_takes_control,
 )
@@ -59,7 +59,7 @@ class Members(eqx.Module):
 
         **Raises:** `ValueError` that names the argument, and the trajectory if a single one is wrong.
         """
-        check_a_system(system)
+        check_one_system(system)
         _checks.check_arrays(q0=q0, u0=u0)
         _checks.check_velocity("u0", u0)
         if control is not None and not callable(control):

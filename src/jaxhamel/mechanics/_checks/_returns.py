@@ -3,6 +3,7 @@
 The values are not computed.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -73,13 +74,22 @@ def _give_control(system, name: str) -> str:
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
-    """The error, extended by a list of the system's fields that are no numbers: one of them may be its cause."""
-    words = [f"`{path}` is {described(leaf)}" for path, leaf in _no_numbers(system).items()]
+    """The error, extended by a list of the system's fields that are no numbers: one of them may be its cause. If the error
+    names the type of some of them, the list has these alone.
+    """
+    found = _no_numbers(system)
+    named = {path: x for path, x in found.items() if _names_type_of(error, x)}
+    words = [f"`{path}` is {described(leaf)}" for path, leaf in (named or found).items()]
     if not words:
         return error
     return TypeError(
         f"{error} (of the fields of {type(system).__name__} {', '.join(words)}: no number)"
     )
+
+
+def _names_type_of(error: TypeError, value) -> bool:
+    """Whether the message has the name of the value's type, such as "list"; the "type(s)" of "operand type(s)" is none."""
+    return re.search(rf"\b{type(value).__name__}\b(?!\(s\))", str(error)) is not None
 
 
 def _no_numbers(system) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Parameters of a system as fields of its class, with their units and meaning, and the inertia as a matrix."""
 
 from collections.abc import Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -90,14 +92,24 @@ def parameter(
     - `positive`: whether every entry must be larger than 0; `least`: the smallest number accepted.
     - `example`: a value that makes a sensible system together with the examples of the other fields.
     - `none_as`: the value that stands for None in a scenario (TOML has no None), such as zeros for no force.
-    - `**options`: options of a dataclass field: `default`, `kw_only`.
+    - `**options`: options of a dataclass field: `default`, `kw_only`. A default may be a list, a dictionary or an array.
 
     **Returns:** an `equinox.field`.
     """
     several = bool(shape) and isinstance(shape[0], tuple)
     shapes: Any = tuple(shape or ()) if several else None if shape is None else (tuple(shape),)
     notes = FieldNotes(about, unit, shapes, positive, least, example=example, none_as=none_as)
-    return eqx.field(converter=as_parameter, metadata={NOTES: notes}, **options)
+    return eqx.field(converter=as_parameter, metadata={NOTES: notes}, **_copied_default(options))
+
+
+def _copied_default(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with a copy of a mutable `default` for each new system: dataclasses refuse one that all would share."""
+    if "default" not in options or type(options["default"]).__hash__ is not None:
+        return options
+    return {
+        **{name: value for name, value in options.items() if name != "default"},
+        "default_factory": partial(deepcopy, options["default"]),
+    }
 
 
 def choice(about: str, choices: Sequence[str], **options: Any) -> Any:

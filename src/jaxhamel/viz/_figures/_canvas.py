@@ -123,13 +123,16 @@ def columns_of_legend(labels: Sequence[str]) -> int:
 
 
 def legend_above(axes: Axes) -> None:
-    """Adds a legend between title and axes, where it covers no data."""
-    labels = axes.get_legend_handles_labels()[1]
+    """Adds a legend between title and axes, where it covers no data; its entries are in rows, from left to right."""
+    handles, labels = axes.get_legend_handles_labels()
     columns = columns_of_legend(labels)
     rows = -(-len(labels) // columns)
     if axes.get_title(loc="left"):
         axes.set_title(axes.get_title(loc="left"), pad=23 + ROW * (rows - 1))
+    order = [i for column in range(columns) for i in range(column, len(labels), columns)]
     axes.legend(
+        [handles[i] for i in order],  # matplotlib fills columns
+        [labels[i] for i in order],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         ncols=columns,

@@ -66,8 +66,8 @@ def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str
 
     A correlation near ±1 means that the data determine only a combination of the two parameters.
     """
-    size = 2.2 + 0.32 * len(names)
-    figure = canvas(size + 0.8, size)
+    size = max(3.7, 2.2 + 0.32 * len(names))
+    figure = canvas(max(6.4, size + 0.8), size)
     axes = figure.subplots()
     image = axes.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7.5)
@@ -77,7 +77,7 @@ def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str
     for i, j in np.argwhere(np.abs(correlation) > 0.3):
         if i != j:
             ink = "white" if abs(correlation[i, j]) > 0.7 else LIGHT["ink"]
-            text = f"{correlation[i, j]:.1f}".replace("0.", ".").replace("-", "−")
+            text = f"{correlation[i, j]:.1f}".replace("-", "−")
             axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
-    figure.colorbar(image, ax=axes, shrink=0.8)
+    figure.colorbar(image, ax=axes, shrink=0.8, ticks=[-1, -0.5, 0, 0.5, 1])
     return figure
