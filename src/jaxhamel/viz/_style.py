@@ -127,6 +127,11 @@ class _Shared(ScalarFormatter):
         return ""
 
 
+def in_label(unit: str) -> str:
+    """The unit after the "/" of a label: in brackets if it has a "/" itself, or if it is a list such as "m, rad"."""
+    return f"({unit})" if "/" in unit or "," in unit else unit
+
+
 def labelled(label: str, offset: float, power: int) -> str:
     """The axis' label for tick numbers n that represent offset + n 10^power."""
     quantity, slash, unit = label.rpartition(" / ")

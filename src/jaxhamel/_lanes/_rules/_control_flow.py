@@ -152,7 +152,7 @@ def _every_turn(equation) -> list[tuple[ClosedJaxpr, int]]:
 
 
 def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
-    """The numbers of two operands of a scan: of the first one in the carry, and of the first one with an axis that is scanned.
+    """The numbers of two operands of a scan: of the first one in the carry, and of the first one whose axis is scanned.
 
     They follow from the shapes: scanned operands and stacked results have one axis more outside the loop than in its body.
     (The primitive's parameters with these indices have different names in different versions of JAX.)

@@ -22,6 +22,7 @@ from jaxhamel.identify._noise import error_units
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._charts_of import with_unit
 from jaxhamel.viz._motion._scene_of import scene_of
 
 ADVICE = (
@@ -127,7 +128,6 @@ def measured_chart(
     run: Any, m: Any, shown: np.ndarray, name: str, start: float | None = None
 ) -> Chart:
     """A chart of one measurement in a run: measured values as dots, the values `shown` of the model as lines."""
-    unit = f" / ({m.unit})" if "/" in m.unit else f" / {m.unit}" if m.unit else ""
     quantity = m.name.replace("_", " ").replace("-", " ")
     figure = fit_figure(
         run.ts,
@@ -135,7 +135,7 @@ def measured_chart(
         shown,
         m.columns,
         title=f"{run.name}: {quantity}, measured (dots) and model",
-        ylabel=f"{quantity}{unit if m.size == m.error_size else ''}",
+        ylabel=with_unit(quantity, m.unit if m.size == m.error_size else ""),
         start=start,
     )
     return Chart(name, figure, f"Measured and modelled {quantity} of {run.name} over time")
@@ -183,8 +183,7 @@ def _report(
 
 def in_unit(name: str, measurements: Any) -> str:
     """The name of an error with its unit, such as "heading / rad", for tables."""
-    unit = error_units(measurements)[name]
-    return f"{name} / ({unit})" if "/" in unit else f"{name} / {unit}" if unit else name
+    return with_unit(name, error_units(measurements)[name])
 
 
 def _stage_words(estimate: Any) -> list[str]:

@@ -17,7 +17,7 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT, MATPLOTLIB
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB, in_label
 
 MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to the path's size
 WIDTH = 1.4  # the least width of the picture of paths, relative to its height
@@ -97,7 +97,7 @@ def held_errors_figure(
     _band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
     _band(axes, ts, _positive_errors(closed), "series1", "with feedback")
     axes.set_yscale("log")
-    time_axis(axes, ts, title, f"distance / {unit}" if unit else "distance")
+    time_axis(axes, ts, title, f"distance / {in_label(unit)}" if unit else "distance")
     legend_above(axes)
     return figure
 

@@ -18,7 +18,7 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT, roles
+from jaxhamel.viz._style import LIGHT, in_label, roles
 
 MOST_BINS = 70  # the largest number of bins in a histogram
 
@@ -129,7 +129,7 @@ def growth_figure(
         )
     axes.plot(at, np.nanmedian(found, axis=0), color=LIGHT["series1"], label="median")
     axes.set_yscale("log")
-    time_axis(axes, ts, title, f"distance / {unit}")
+    time_axis(axes, ts, title, f"distance / {in_label(unit)}")
     legend_above(axes)
     return figure
 

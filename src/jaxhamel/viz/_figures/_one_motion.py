@@ -20,7 +20,7 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import DASHES, LIGHT, SERIES, roles
+from jaxhamel.viz._style import DASHES, LIGHT, SERIES, in_label, roles
 
 
 @styled
@@ -163,7 +163,7 @@ def error_figure(
         rms, color=LIGHT["muted"], linestyle=":", linewidth=1.2, label=f"RMS {rms:.3g} {unit}"
     )
     axes.set_ylim(bottom=0.0)
-    time_axis(axes, ts, title, f"tracking error / {unit}")
+    time_axis(axes, ts, title, f"tracking error / {in_label(unit)}")
     legend_above(axes)
     return figure
 
@@ -176,7 +176,7 @@ def cost_figure(
     ylabel: str = "cost",
     horizon: Float[ndarray, " K"] | None = None,
 ) -> Figure:
-    """The cost over the iterations of a search, on a logarithmic scale if all costs are positive.
+    """The cost over the iterations of a search, on a logarithmic scale if all costs are positive and differ by a factor of 5.
 
     **Arguments:**
 
@@ -187,7 +187,7 @@ def cost_figure(
     iterations = np.arange(1, len(costs) + 1)
     good = np.isfinite(costs)
     axes.plot(iterations[good], costs[good], color=LIGHT["series1"], label="cost", linewidth=1.4)
-    if good.any() and np.all(costs[good] > 0):
+    if good.any() and 0 < 5 * np.min(costs[good]) < np.max(costs[good]):
         axes.set_yscale("log")
     axes.set(title=title, xlabel="iteration", ylabel=ylabel)
     axes.locator_params(axis="x", integer=True)

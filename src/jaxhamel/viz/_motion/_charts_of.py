@@ -19,6 +19,7 @@ from jaxhamel.viz._figures._one_motion import (
 )
 from jaxhamel.viz._motion._numbers import error_of, position, relative_changes
 from jaxhamel.viz._motion._run import ShownMotion
+from jaxhamel.viz._style import in_label
 
 SYMBOLS = {
     "Omega": "Ω",
@@ -219,8 +220,7 @@ def with_unit(name: str, unit: str) -> str:
     """The label of an axis for a quantity and its unit, such as "x / m"."""
     if not unit:
         return name
-    shown = f"({unit})" if "/" in unit and "," not in unit else unit
-    return f"{name} / {shown}" if name else f"in {unit}"
+    return f"{name} / {in_label(unit)}" if name else f"in {unit}"
 
 
 def _raised(power: int) -> str:
