@@ -141,9 +141,7 @@ def check_set(node: SchemaNode, data: Any, keys: list[str]) -> None:
     """
     place: Any = node
     for key in keys[:-1]:
-        if not isinstance(data, Mapping | list):
-            return
-        place = place.entry if isinstance(data, list) else _known(place, data).get(key)
+        place = place.entry if isinstance(place, Tables) else _known(place, data).get(key)
         data = data[int(key)] if isinstance(data, list) else data.get(key)
         if not isinstance(place, Table | Variants | Tables | OpenTable):
             return

@@ -176,7 +176,7 @@ def cost_figure(
     ylabel: str = "cost",
     horizon: Float[ndarray, " K"] | None = None,
 ) -> Figure:
-    """The cost over the iterations of a search, on a logarithmic scale if all costs are positive and differ by a factor of 5.
+    """The cost over the iterations of a search, on a logarithmic scale if they are positive and differ by a factor of 5.
 
     **Arguments:**
 
