@@ -97,6 +97,10 @@ BAD = {
     "`lower` of `force` has shape (2,); its function gives (1,)": lambda: collocated(
         limit([0.0, 0.0], 1.0)
     ),
+    "`whole` returns an object of type function; it must be called as (t, q, u, control) and return one array. The "
+    "control is a function of t here: its value is control(t).": lambda: collocated(
+        control.PathLimit(lambda t, q, u, control: control, 0.0, name="whole")
+    ),
     "the function of the path limit `flat` gives an array of shape (1, 1)": lambda: collocated(
         control.PathLimit(lambda t, q, u, c: c(t)[None], 0.0, 1.0, name="flat")
     ),

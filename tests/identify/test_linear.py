@@ -144,6 +144,7 @@ def test_noise_is_estimated_where_it_is_not_given():
     assert found.noise[0] == pytest.approx(np.sqrt(squares / (count - 5)), rel=0.02)
     assert found.values[0] == pytest.approx(a, abs=1e-2 * error)
     assert found.errors[0] == pytest.approx(error * found.noise[0] / SIGMA, rel=1e-3)
+    assert not any("noise" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize(("factor", "size"), [(3.0, "large"), (0.3, "small"), (1.0, None)])

@@ -1,5 +1,7 @@
 """A pendulum with friction: statements about undetermined parameters, robust losses, predictions, error messages."""
 
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -104,6 +106,10 @@ def test_prediction_uses_only_the_first_moments(estimate):
     found = identify.predict(estimate.system, measurements, unseen, seconds=1.0)
     assert found.rms["angle"] < 0.03
     assert bool(found.trajectory.succeeded)
+    assert re.fullmatch(
+        r"Prediction of .* after its first 1 s: reached the end\n  initial state: found, .*\n  angle .*  RMS error  rad",
+        str(found),
+    )
     # values after 1 s do not change the estimated initial state
     later = np.where(unseen.ts[:, None] > 1.0, 0.0, unseen.values["angle"])
     other = identify.predict(

@@ -143,6 +143,15 @@ def type_of(value) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
+def an_object(value) -> str:
+    """The value for a message after "returns": None, a class, or "an object of type dict"."""
+    return (
+        type_of(value)
+        if value is None or isinstance(value, type)
+        else f"an object {type_of(value)}"
+    )
+
+
 def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
     """Checks that the last axes have the given lengths; any axes may precede them. `what`: a description of the array."""
     got = tuple(np.shape(value))

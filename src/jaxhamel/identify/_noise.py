@@ -54,7 +54,7 @@ def wrong_noise(problem: Problem, rms: Mapping[str, float], counts: Mapping[str,
         f"{'small' if rms[name] > std else 'large'}. Correct `noise`, leave it out, so that it is estimated, or "
         "improve the model."
         for name, std in pairs
-        if counts[name] >= FEW and not 1 / FAR < rms[name] / std < FAR
+        if counts[name] >= FEW and not (np.isnan(std) or std / FAR < rms[name] < std * FAR)
     ]
 
 

@@ -17,11 +17,12 @@ from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
 from jaxhamel.identify._linearised._model import Model
-from jaxhamel.identify._noise import error_names
+from jaxhamel.identify._noise import error_names, error_units
 from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory, simulate
+from jaxhamel.simulate._results import in_words
 
 
 class Prediction(NamedTuple):
@@ -43,6 +44,18 @@ class Prediction(NamedTuple):
     errors: dict[str, np.ndarray]
     rms: dict[str, float]
     initial: Estimate
+
+    def __str__(self) -> str:
+        units = error_units(self.initial.problem.measurements)
+        width = max(map(len, self.rms), default=0)
+        rows = [
+            f"  {k:<{width}} {v:>12.4g}  RMS error  {units[k]}".rstrip()
+            for k, v in self.rms.items()
+        ]
+        end = in_words(self.trajectory.result, self.trajectory.t_end)
+        head = f"Prediction of {self.run.name} after its first {self.seconds:g} s: {end}"
+        start = f"  initial state: {'found' if self.initial.converged else 'NOT found'}, {self.initial.status}"
+        return "\n".join([head, start, *rows])
 
 
 def predict(

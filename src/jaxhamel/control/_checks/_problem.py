@@ -145,7 +145,8 @@ def check_has_parameters(curve) -> None:
     if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(curve)):
         raise ValueError(
             "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "
-            "free parameters, such as control.Spline or an equinox.Module, not a bare function."
+            "free parameters, such as control.Spline or an equinox.Module, not a bare function; or take the method "
+            "control.Collocation(), which has parameters of its own and takes any curve as its start."
         )
 
 

@@ -12,6 +12,7 @@ from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._dependence import depends_on
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
+    an_object,
     check_callable,
     check_finite,
     check_real,
@@ -72,8 +73,10 @@ def _floating(
         raise TypeError(f"{name} cannot be called as {arguments}; write it as a function of these.")
     found = called(name, function, *at)
     if not isinstance(found, jax.ShapeDtypeStruct):
+        advice = " The control is a function of t here: its value is control(t)."
         raise TypeError(
-            f"{name} gives {type_of(found)}; it must be called as {arguments} and return one array."
+            f"{name} returns {an_object(found)}; it must be called as {arguments} and return one array."
+            f"{advice if callable(found) else ''}"
         )
     if not np.issubdtype(found.dtype, np.floating):
         raise TypeError(f"{name} gives {found.dtype}; it must return real floating-point numbers.")
