@@ -8,6 +8,7 @@ import optax
 import pytest
 
 from jaxhamel import control
+from jaxhamel.systems import CartPole
 from tests.control.cart import Cart, least_energy
 
 
@@ -39,6 +40,16 @@ BAD = {
     "`ramp` is 3 s and `period` 2 s": lambda: control.Line(period=2.0),
     "`u` has shape (2,)": lambda: least_energy(u0=jnp.zeros(2)),
     "`ts` is out of order": lambda: least_energy(ts=jnp.array([0.0, 0.5, 0.4])),
+    "`curve` has values of shape (3,); CartPole takes (1,), since its `n_controls` is 1.": lambda: (
+        control.ControlProblem(
+            CartPole(),
+            jnp.zeros(2),
+            jnp.zeros(2),
+            [0.0, 1.0],
+            lambda t: jnp.zeros(3),
+            (control.ControlEnergy(),),
+        )
+    ),
     "`guess` has shapes": lambda: least_energy(guess=(jnp.zeros((5, 2)), jnp.zeros((5, 1)))),
     "`steps` is 3; it must be an even number": lambda: control.MultipleShooting(steps=3),
     "`max_seconds` is": lambda: control.MultipleShooting(max_seconds=-1.0),
@@ -97,10 +108,6 @@ BAD = {
     "`lower` of `force` has shape (2,); its function gives (1,)": lambda: collocated(
         limit([0.0, 0.0], 1.0)
     ),
-    "`whole` returns an object of type function; it must be called as (t, q, u, control) and return one array. The "
-    "control is a function of t here: its value is control(t).": lambda: collocated(
-        control.PathLimit(lambda t, q, u, control: control, 0.0, name="whole")
-    ),
     "the function of the path limit `flat` gives an array of shape (1, 1)": lambda: collocated(
         control.PathLimit(lambda t, q, u, c: c(t)[None], 0.0, 1.0, name="flat")
     ),
@@ -147,6 +154,10 @@ def test_values(message):
 
 WRONG = {
     "`curve` is": lambda: least_energy(curve=3.0),
+    "`whole` returns an object of type function; it must be called as (t, q, u, control) and return one array. The "
+    "control is a function of t here: its value is control(t).": lambda: collocated(
+        control.PathLimit(lambda t, q, u, control: control, 0.0, name="whole")
+    ),
     "`path` is of type list": lambda: control.Tracking([1.0]),
     "`output` is of type complex": lambda: control.Tracking(jnp.sin, output=1j),
     "`weight` is {'a': 1.0}": lambda: control.Tracking(jnp.sin, {"a": 1.0}),

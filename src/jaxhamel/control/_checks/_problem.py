@@ -20,7 +20,7 @@ from jaxhamel._checks._values import (
     inline,
 )
 from jaxhamel._words import counted
-from jaxhamel.mechanics._checks._system import check_state
+from jaxhamel.mechanics._checks._system import check_number_of_controls, check_state
 
 
 def check_spline(coefficients, t0, t1, degree) -> None:
@@ -111,6 +111,7 @@ def check_control_problem(problem) -> None:
             f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
         )
     check_shape_of_curve(problem.curve, problem.ts)
+    check_number_of_controls(problem.system, first_time(problem.ts), problem.curve, "curve")
     if not problem.costs and not problem.constraints:
         raise ValueError(
             "`costs` and `constraints` are empty, so that any motion is a solution. Give one of either at least, such as "

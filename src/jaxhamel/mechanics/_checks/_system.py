@@ -191,21 +191,21 @@ def check_control_of(system, t, control) -> None:
         if by_value:
             _BY_VALUE.add(check)
         if is_new:
-            _check_number_of_controls(system, t, control)
+            check_number_of_controls(system, t, control)
     if check in _BY_VALUE:
         check(system, t, control)
 
 
-def _check_number_of_controls(system, t, control) -> None:
+def check_number_of_controls(system, t, control, name: str = "control") -> None:
     """Checks that a control has as many numbers as the system's `n_controls`, if the system states a number."""
     wanted = controls_of(system) if isinstance(system, System) else None
     if not wanted or control is None:
         return
-    sizes = [tuple(leaf.shape) for leaf in jax.tree.leaves(called("`control`", control, t))]
+    sizes = [tuple(leaf.shape) for leaf in jax.tree.leaves(called(f"`{name}`", control, t))]
     if sum(math.prod(shape) for shape in sizes) != wanted:
         got = sizes[0] if len(sizes) == 1 else sizes
         raise ValueError(
-            f"`control` has values of shape {got}; {type(system).__name__} takes ({wanted},), since its `n_controls` "
+            f"`{name}` has values of shape {got}; {type(system).__name__} takes ({wanted},), since its `n_controls` "
             f"is {wanted}."
         )
 
