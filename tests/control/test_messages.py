@@ -154,9 +154,8 @@ def test_values(message):
 
 WRONG = {
     "`curve` is": lambda: least_energy(curve=3.0),
-    "`whole` returns an object of type function; it must be called as (t, q, u, control) and return one array. The "
-    "control is a function of t here: its value is control(t).": lambda: collocated(
-        control.PathLimit(lambda t, q, u, control: control, 0.0, name="whole")
+    r"the function of the path limit `whole` returns an object of type Spline; .* its value is control\(t\).": lambda: (
+        collocated(control.PathLimit(lambda t, q, u, control: control, 0.0, name="whole"))
     ),
     "`path` is of type list": lambda: control.Tracking([1.0]),
     "`output` is of type complex": lambda: control.Tracking(jnp.sin, output=1j),
