@@ -91,6 +91,9 @@ class PhasedSearch(AbstractSearch):
         if saved is not None:
             shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
         self.may_change_points: bool = method.points == "auto"
+        self.gauss: Solved | None = (
+            None  # the solution before the points changed, while arcs are looked for
+        )
         kind = points_of(saved) if saved is not None and self.may_change_points else None
         points = rule(kind or chosen_points(method.points, problem), method.degree)
         self.transcription: Transcription = transcribe(problem, points, shares)
@@ -135,6 +138,9 @@ class PhasedSearch(AbstractSearch):
         if self._gives_up_unit() or self._changes_points():
             return
         if self._aligns() or self._follows_arcs():
+            return
+        if self._returns_to_gauss():
+            self.change_phase()
             return
         if self._frees_nodes() or self._tightens():
             return
@@ -256,12 +262,25 @@ class PhasedSearch(AbstractSearch):
         if not (self.may_change_points and self._is_solved()):
             return False
         solved = Solved(self.tight, self.state, self.parts)
-        if not needs_points_at_nodes(*solved):
+        if solved.parts is None or not needs_points_at_nodes(*solved):
             return False
-        self.may_change_points = False
+        self.may_change_points, self.gauss = False, solved
         old, points = self.tight, rule("radau", len(self.tight.rule.points))
         new = transcribe(self.problem, points, old.shares, old.cost_unit, old.sizes)
         return self._takes_mesh((new, carried_over(old, self.state, new)))
+
+    def _returns_to_gauss(self) -> bool:
+        """Goes back to the solution with Gauss points if the times of arcs are not found with Radau points, which are less
+        exact; returns whether it does."""
+        gauss = self.gauss
+        if gauss is None or not self._is_solved():
+            return False
+        self.gauss = None
+        if not self.arcs.arcs:
+            self.take_solution(gauss)
+            self._go_on(gauss.state)
+            self.parts = gauss.parts
+        return not self.arcs.arcs
 
     def _follows_arcs(self) -> bool:
         """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""

@@ -46,7 +46,10 @@ from jaxhamel.control._mesh._transfer import carried_over
 from jaxhamel.control._scaling._sizes import size_of
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
-TRIALS = 2  # the number of corrections after which the next ones must gain less than the first one
+TRIALS = 2  # the number of corrections after which each must gain less than the two before
+LARGEST_FALL = (
+    0.01  # the share by which the cost may be lower without the limits beside the arcs, at first
+)
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
 FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter interval beside it
@@ -136,10 +139,10 @@ class ArcSearch:
             self.arcs = old
             return None
         self.before, self.latest, self.gains, self.keeps_higher = solved, None, [], True
+        cost = float(solved.state.cost)
+        fall = max(cost_of_excess(*solved[:2]), LARGEST_FALL * abs(cost))
         # Without a limit of the control in the intervals beside its arcs the cost may be much lower at first.
-        may_fall = any(arc.order == 0 for arc in found)
-        least = float(solved.state.cost) - cost_of_excess(*solved[:2])
-        self.least_cost = -np.inf if may_fall else least
+        self.least_cost = -np.inf if any(arc.order == 0 for arc in found) else cost - fall
         return posed
 
     def give_up(self) -> Solved:
@@ -168,7 +171,7 @@ class ArcSearch:
             if posed is not None:
                 return posed
         self.gains.append(gain)
-        comes_closer = len(self.gains) <= TRIALS or gain < max(self.gains[:-1])
+        comes_closer = len(self.gains) <= TRIALS or gain < max(self.precision, *self.gains[-3:-1])
         if last or not (comes_closer and np.isfinite(gain)):
             return None
         self.latest = times, errors

@@ -99,7 +99,7 @@ def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> l
 
 def needs_points_at_nodes(transcription: Transcription, state: SearchState, parts: Parts) -> bool:
     """Whether a limit of order 2 or more binds, and the last point of an interval is not its node."""
-    if not transcription.limits or parts is None or transcription.rule.points[-1] == 1.0:
+    if not transcription.limits or transcription.rule.points[-1] == 1.0:
         return False
     rows = [row for row, order in enumerate(orders(transcription, parts)) if order == 2]
     sides = [side for row in rows for _, side in _sides(transcription, state, row)]
