@@ -121,6 +121,93 @@ def test_limits_of_speed_and_force_in_single_precision(float32):
     np.testing.assert_allclose(result.cost, cost_with_both(1.3, 5.7), rtol=3e-5)
 
 
+@pytest.mark.parametrize(("F", "intervals"), [(6.0, 11), (5.5, 20)])
+def test_limits_of_place_and_force_together(F, intervals):
+    """Bryson–Denham with |f| ≤ F: f is -F until a, then rises linearly to 0 at t₁, where x = ℓ and ẋ = 0, likewise back.
+
+    ẋ = F (t₁ - a)/2 at a, so that r = t₁ - a = 2 (1/F - a), and ℓ = a - F a²/2 + F r²/6. Before nodes followed both limits
+    at once, J was 3e-4 to 2e-3 too high with a certificate that held.
+    """
+
+    def entry(bound, F):
+        """(a, t₁ - a)."""
+        rest = lambda a: 2 * (1 / F - a)
+        place = lambda a: a - F * a**2 / 2 + F * rest(a) ** 2 / 6
+        a = brentq(lambda a: place(a) - bound, 0.0, 1 / F, xtol=1e-15)
+        return a, rest(a)
+
+    def cost(bound, F):
+        a, rest = entry(bound, F)
+        return F**2 * (a + rest / 3)
+
+    limits = (
+        control.PathLimit(place, upper=0.1, name="place"),
+        control.PathLimit(force, -F, F, name="force"),
+    )
+    problem = double_integrator([0.0, 1.0], [0.0, -1.0], *limits)
+    result = control.solve(problem, control.Collocation(intervals=intervals))
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, cost(0.1, F), rtol=5e-9)
+    a, rest = entry(0.1, F)
+    for time in (a, a + rest, 1 - a):
+        assert np.min(np.abs(np.asarray(result.ts) - time)) < 1e-4
+    by_bound = control.sensitivity(result).constraints[1].upper
+    slope = (cost(0.1 + 1e-5, F) - cost(0.1 - 1e-5, F)) / 2e-5
+    np.testing.assert_allclose(by_bound, slope, rtol=1e-4)
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_a_point_mass_passes_an_obstacle(norm):
+    """From rest to rest past a circle, with limits of the acceleration: of its components, or of its norm.
+
+    With components the two coordinates are independent: y is on the circle at ½ only, 6h²/T³ for each half, and the force
+    along x is F until a, then falls linearly to 0 at ½. The norm is not linear: between the points of an arc it is above
+    its bound, which moves inwards.
+    """
+
+    def circle(t, q, u, control):
+        return jnp.sum((q[:2] - jnp.array([0.5, 0.05])) ** 2)[None]
+
+    def squared(t, q, u, control):
+        return jnp.sum(control(t) ** 2)[None]
+
+    def guess(t):
+        return jnp.stack([jnp.where(t < 0.5, 4.0, -4.0), -3.0 * jnp.sin(2 * jnp.pi * t)])
+
+    F = 5.0
+    acceleration = (
+        control.PathLimit(squared, upper=36.0, name="acceleration")
+        if norm
+        else control.PathLimit(force, -F, F, name="acceleration")
+    )
+    end = control.StateAtEnd(q=jnp.array([1.0, 0.0, 0.0, 0.0]))
+    limits = (control.PathLimit(circle, lower=0.04, name="obstacle"), acceleration)
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: jnp.concatenate([y[2:], c]), 4), jnp.zeros(4), jnp.zeros(0),
+        jnp.linspace(0.0, 1.0, 3), guess, (control.ControlEnergy(),), (end, *limits),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=20))
+    assert result.certificate.holds
+    if (
+        norm
+    ):  # both coordinates share the force: between the optimum for F = 5 and that without a limit
+        assert 6.0 + 2.16 < float(result.cost) < 8.2050
+        return
+    length = lambda a: F * (a**2 / 2 + a * (0.5 - a) + (0.5 - a) ** 2 / 3) - 0.5
+    a = brentq(length, 0.0, 0.5, xtol=1e-15)
+    cost = F**2 * (a + (0.5 - a) / 3) + 2 * 6 * 0.15**2 / 0.5**3
+    np.testing.assert_allclose(result.cost, cost, rtol=1e-9)
+
+
+def test_times_that_are_not_found_leave_the_solution_with_gauss_points():
+    """The limit of a cart's place is touched at a time at which the relaxed problem has two solutions."""
+    problem = control.problems.cart_pole(travel=1.02)
+    result = control.solve(problem, control.Collocation(intervals=40))
+    gauss = control.solve(problem, control.Collocation(intervals=40, points="gauss"))
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, gauss.cost, rtol=1e-12)
+
+
 def test_least_time_with_limits_of_speed_and_force():
     """Full force until the speed is V, V, full force back: T = 1/V + V for |f| ≤ 1.
 

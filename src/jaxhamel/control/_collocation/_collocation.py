@@ -26,11 +26,11 @@ class Collocation(eqx.Module):
     **Arguments:**
 
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
-      other, and at which a limit of the state begins or ceases to bind (with Gauss points those of velocities only, with
-      Radau points only if there are no limits of the control); None: those of the problem's `ts`, which stay unless `error`
-      is given.
+      other, and at which a limit of the state begins or ceases to bind (with Gauss points those of velocities only); None:
+      those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s), `"radau"` (order 2s − 1, with a point at each node), or `"auto"`: Radau
-      points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points.
+      points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points until a limit
+      of positions binds at the solution.
     - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-5 in single
       precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles

@@ -262,7 +262,9 @@ class PhasedSearch(AbstractSearch):
         if not (self.may_change_points and self._is_solved()):
             return False
         solved = Solved(self.tight, self.state, self.parts)
-        if solved.parts is None or not needs_points_at_nodes(*solved):
+        if self.parts is None or not needs_points_at_nodes(
+            solved.transcription, self.state, self.parts
+        ):
             return False
         self.may_change_points, self.gauss = False, solved
         old, points = self.tight, rule("radau", len(self.tight.rule.points))

@@ -5,11 +5,12 @@ The optimal cost J then is a smooth function of the arcs' times T, with ∂J/∂
 
 - At a touch point the limit acts at one time only. If this is not the time at which the motion touches the bound, the limit
   is violated beside it, and J is lower: J is largest at the right time, where ∂J/∂T falls through zero.
-- Just outside of an arc, at a time x from its end, the distance from the bound is a x^p + …, where p is the limit's order.
-  At the right time a = 0, because the control, or one of its derivatives, is continuous there; ∂J/∂T, which is the jump of
-  the Hamiltonian and of the order of a², then has a double zero.
+- Just outside of an arc, at a time x from its end, the distance from the bound is a x^p + b x^(p+1) + …, where p is the
+  limit's order. At the right time a = 0, because the control, or one of its derivatives, is continuous there; ∂J/∂T, which
+  is the jump of the Hamiltonian and of the order of a², then has a double zero.
 
-The secant method finds these zeros. Each of its steps is another mesh, on which the problem is solved without compilation.
+The secant method finds these zeros; for p = 0, a limit of the control, b is the slope of a, and Newton's method does. Each
+step is another mesh, on which the problem is solved without compilation.
 """
 
 import dataclasses

@@ -3,9 +3,9 @@
 At both ends of an arc, and at a touch point, the optimal control or one of its derivatives jumps, and the multiplier of the
 limit may be an impulse. A collocation has neither within an interval; with nodes at these times it has both.
 
-The order of a limit is the number of derivatives by time after which the control appears in it. A limit of order 1 has arcs,
-one of a higher order has touch points, too. An impulse acts at a node, so that limits of order 2 and more need points at the
-nodes (Radau).
+The order of a limit is the number of derivatives by time after which the control appears in it, 0 for a limit of the
+control. A limit of order 0 or 1 has arcs, one of a higher order has touch points, too. An impulse acts at a node, so that
+limits of order 2 and more need points at the nodes (Radau).
 
 Source: Bryson, Denham and Dreyfus 1963; Hartl, Sethi and Vickson 1995.
 """
@@ -81,8 +81,8 @@ class _Side(NamedTuple):
 def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> list[BoundaryArc]:
     """The boundary arcs and touch points of all limits of the state that the points of the transcription can follow.
 
-    Their times are right up to the distance of two points. With Radau points none are followed if there are limits of the
-    control, too: kinks of the control are not at nodes then, and the cost is no smooth function of the arcs' times.
+    Their times are right up to the distance of two points. With Gauss points kinks of the control are junctions
+    (`_junctions`), and limits of order 2 and more have no arcs.
     """
     has_nodes = transcription.rule.points[-1] == 1.0
     count = len(transcription.rule.points)
