@@ -12,6 +12,8 @@ from scipy.optimize import brentq, root
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._collocation._checkpoint import points_of
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._start import chosen_points
 from jaxhamel.control._mesh._boundary_arcs import _arcs_on, _Side
 
@@ -154,6 +156,24 @@ def test_limits_of_place_and_force_together(F, intervals):
     by_bound = control.sensitivity(result).constraints[1].upper
     slope = (cost(0.1 + 1e-5, F) - cost(0.1 - 1e-5, F)) / 2e-5
     np.testing.assert_allclose(by_bound, slope, rtol=1e-4)
+
+
+def test_a_saved_search_continues_with_its_points():
+    """The points that the search has changed to are saved with it."""
+    limits = (
+        control.PathLimit(place, upper=0.1, name="place"),
+        control.PathLimit(force, -6.0, 6.0, name="force"),
+    )
+    problem = double_integrator([0.0, 1.0], [0.0, -1.0], *limits)
+    search = CollocationSearch(control.Collocation(intervals=11), problem)
+    first = search.result(search.run(None))
+    again = CollocationSearch(control.Collocation(intervals=11), problem, search.to_arrays())
+    assert again.transcription.rule.points == search.transcription.rule.points
+    assert again.transcription.rule.points[-1] == 1.0
+    result = again.result(again.run(None))
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, first.cost, rtol=1e-8)
+    assert points_of({}) is None
 
 
 @pytest.mark.parametrize("norm", [False, True])

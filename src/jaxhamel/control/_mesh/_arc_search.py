@@ -13,38 +13,35 @@ The secant method finds these zeros; for p = 0, a limit of the control, b is the
 step is another mesh, on which the problem is solved without compilation.
 """
 
-import dataclasses
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel.control._certificate._violation import excesses
-from jaxhamel.control._collocation._points import lagrange, slopes_at
 from jaxhamel.control._collocation._tightening import (
-    MORE,
     cost_of_excess,
     largest_excess,
     resumed_in_bounds,
 )
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals, evaluate, weighted
+from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, Solved
+from jaxhamel.control._mesh._arc_errors import (
+    ArcErrors,
+    errors_of,
+    largest_gap,
+    tighter_arcs,
+    times_of,
+)
 from jaxhamel.control._mesh._boundary_arcs import (
     BoundaryArc,
     arcs_of,
     as_limits,
     moved_inwards,
     on_bounds,
-    point_times,
     without,
 )
 from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._mesh._transfer import carried_over
-from jaxhamel.control._scaling._sizes import size_of
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which each must gain less than the two before
@@ -64,19 +61,6 @@ NEGLIGIBLE = 1e-3
 # at least this multiple of the rounding error.
 CLOSE, ROUNDED = 2e-3, 50.0
 SMALL_CHANGE = 100.0  # the largest change of the cost by equations with such multipliers, as a multiple of the precision
-
-
-@compiled_with(QUICK)
-def cost_slopes(
-    transcription: Transcription, w: CollocationPoint, duals: Duals
-) -> Float[Array, " N+1"]:
-    """The derivatives of the optimal cost by the shares of the nodes, which are those of the Lagrangian."""
-
-    def lagrangian(shares):
-        cost, residuals = evaluate(dataclasses.replace(transcription, shares=shares), w)
-        return cost + weighted(duals, residuals)
-
-    return jax.grad(lagrangian)(transcription.shares)
 
 
 class Posed(NamedTuple):
@@ -112,19 +96,17 @@ class ArcSearch:
         self.gains: list[float] = []  # relative changes of the cost by the corrections so far
         self.before: Solved | None = None
         self.arcs: list[BoundaryArc] = []
-        self.latest: tuple[np.ndarray, np.ndarray] | None = None  # the last times, and their errors
+        self.latest: ArcErrors | None = None
         self.least_cost = -np.inf  # the cost below which the arcs are not all that there are
         self.inverse = np.zeros(0)  # the secants' inverse slopes
         # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
         self.nearly: Posed | None = None
-        self.keeps_higher = (
-            True  # whether limits of order 2 and more are equations on their arcs, too
-        )
+        self.keeps_higher = True  # whether limits of order 2 and more are equations on arcs, too
 
     @property
     def times(self) -> list[float]:
         """The inner times at which arcs begin or end, in their order."""
-        return sorted({time for arc in self.arcs for time in arc.ends} - {0.0, 1.0})
+        return times_of(self.arcs)
 
     def begin(self, solved: Solved) -> Posed | None:
         """The first problem to solve; None if there are no arcs, or no others than in the round before."""
@@ -162,25 +144,25 @@ class ArcSearch:
             return self._judged(self.nearly, solved)
         if not self.gains and float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
-        times = np.asarray(self.times)
-        slopes, errors, rises, room = self._errors(own, solved, times)
-        steps = self._steps(times, errors, rises, room)
-        gain = float(0.5 * np.sum(np.abs(slopes * steps)) / (1.0 + abs(float(solved.state.cost))))
+        at = errors_of(self.arcs, own, solved)
+        steps = self._steps(at)
+        cost = 1.0 + abs(float(solved.state.cost))
+        gain = float(0.5 * np.sum(np.abs(at.slopes * steps)) / cost)
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
-            posed = self._ended(own, solved, last, gain, times, errors)
+            posed = self._ended(own, solved, last, gain, at)
             if posed is not None:
                 return posed
         self.gains.append(gain)
         comes_closer = len(self.gains) <= TRIALS or gain < max(self.precision, *self.gains[-3:-1])
         if last or not (comes_closer and np.isfinite(gain)):
             return None
-        self.latest = times, errors
-        self.arcs = _moved(self.arcs, dict(zip(times, times + steps, strict=True)))
+        self.latest = at
+        self.arcs = _moved(self.arcs, dict(zip(at.times, at.times + steps, strict=True)))
         return self._posed(solved)
 
     def _ended(
-        self, own: Transcription, solved: Solved, last: bool, gain: float, times, errors
+        self, own: Transcription, solved: Solved, last: bool, gain: float, at: ArcErrors
     ) -> Posed | None:
         """The problem with its own limits, at a solution with the right times of the arcs; None if these may be better.
 
@@ -190,7 +172,7 @@ class ArcSearch:
         holds = largest_excess(own, solved.state) <= self.violation
         orders = {arc.order for arc in self.arcs}
         if 0 in orders:
-            return self._on_arcs_of_controls(own, solved, last, times, errors)
+            return self._on_arcs_of_controls(own, solved, last, at)
         found = as_limits(own, *solved[:2]) if holds else None
         if found is not None and not np.any(found.wrong):
             self.before = None
@@ -203,34 +185,22 @@ class ArcSearch:
         self.nearly = Posed(own, found.bounds, found.state)
         return Posed(own, *without(found.wrong, *solved[:2]))
 
-    def _has_right_arcs(
-        self, own: Transcription, state: SearchState, times: np.ndarray, errors: np.ndarray
-    ) -> bool:
+    def _has_right_arcs(self, own: Transcription, state: SearchState, at: ArcErrors) -> bool:
         """Whether the arcs are right. If only their times are, changes bounds, or arcs that are equations, as needed."""
         higher = self.keeps_higher and any(arc.order > 1 for arc in self.arcs)
         least = ROUNDED * float(jnp.finfo(state.mu.dtype).eps)
         share = 1.0 if higher else CLOSE
-        if self._gap(own, times, errors) > max(share * self.violation, least):
+        if largest_gap(self.arcs, own, at) > max(share * self.violation, least):
             return False
-        tighter = _tighter(own, state, self.arcs, self.violation)
+        tighter = tighter_arcs(own, state, self.arcs, self.violation)
         if tighter is not None:
             self.arcs = tighter
         elif higher:
             self.keeps_higher = False
         return tighter is None and not higher
 
-    def _gap(self, own: Transcription, times: np.ndarray, errors: np.ndarray) -> float:
-        """The largest distance of a limit of the control from its bound at an end of its arcs, as a multiple of its size."""
-        sizes = _sizes_of_limits(own)
-        gaps = [
-            float(np.max(np.abs(errors[np.isin(times, arc.ends)]), initial=0.0)) / sizes[arc.row]
-            for arc in self.arcs
-            if arc.order == 0
-        ]
-        return max(gaps, default=0.0)
-
     def _on_arcs_of_controls(
-        self, own: Transcription, solved: Solved, last: bool, times: np.ndarray, errors: np.ndarray
+        self, own: Transcription, solved: Solved, last: bool, at: ArcErrors
     ) -> Posed | None:
         """As `_ended`, if there are arcs of limits of the control.
 
@@ -238,7 +208,7 @@ class ArcSearch:
         equations: a barrier would keep a distance of √μ from the bounds at the ends of their arcs, where multipliers come to
         zero.
         """
-        if not last and not self._has_right_arcs(own, solved.state, times, errors):
+        if not last and not self._has_right_arcs(own, solved.state, at):
             return None
         tight = moved_inwards(own, self._equations())
         holds = largest_excess(own, solved.state) <= self.violation
@@ -273,84 +243,21 @@ class ArcSearch:
         """The arcs on which limits are equations at present."""
         return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
-    def _errors(
-        self, own: Transcription, solved: Solved, times: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """For each time T: ∂J/∂T; a function that rises through zero at the right time; its slope, 0 where it is not known;
-        the shorter interval beside it."""
-        shares = np.asarray(own.shares, float)
-        nodes = np.argmin(np.abs(shares[:, None] - times), axis=0)
-        by_node = np.asarray(cost_slopes(solved.transcription, solved.state.w, solved.state.duals))
-        slack = np.asarray(solved.state.w.slack, float)
-        errors = -by_node[nodes].astype(float)
-        rises = np.zeros_like(errors)
-        for k, (time, i) in enumerate(zip(times, nodes, strict=True)):
-            arc = next(x for x in self.arcs if time in x.ends)
-            if not arc.touches:
-                begins = time == arc.begin
-                a, slope = _leading_coefficient(own, slack, arc, i, begins)
-                errors[k] = a * (1 - 2 * begins)
-                rises[k] = slope if arc.order == 0 else 0.0
-        lengths = np.diff(shares)
-        return by_node[nodes], errors, rises, np.minimum(lengths[nodes - 1], lengths[nodes])
-
-    def _steps(
-        self, times: np.ndarray, errors: np.ndarray, rises: np.ndarray, room: np.ndarray
-    ) -> np.ndarray:
+    def _steps(self, at: ArcErrors) -> np.ndarray:
         """The corrections of the times: where the slope is not known, a small one first, then those of the secant method."""
-        longest = LONGEST_STEP * room
+        longest = LONGEST_STEP * at.room
         if self.latest is None:
-            self.inverse = FIRST_STEP * room / np.maximum(np.abs(errors), np.finfo(float).tiny)
+            self.inverse = (
+                FIRST_STEP * at.room / np.maximum(np.abs(at.errors), np.finfo(float).tiny)
+            )
         else:
-            moves, changes = times - self.latest[0], errors - self.latest[1]
+            moves, changes = at.times - self.latest.times, at.errors - self.latest.errors
             np.divide(moves, changes, out=self.inverse, where=moves * changes > 0.0)
-            secant = np.maximum(GROWTH * np.abs(moves), LEAST_STEP * room)
-            longest = np.where(rises > 0.0, longest, np.minimum(longest, secant))
-        np.divide(1.0, rises, out=self.inverse, where=rises > 0.0)
-        times_of = [time for arc in self._equations() for time in arc.ends]
-        longest = np.where(np.isin(times, times_of), longest, 0.0)
-        return np.clip(-errors * self.inverse, -longest, longest)
-
-
-def _leading_coefficient(
-    own: Transcription, slack: np.ndarray, arc: BoundaryArc, node: int, begins: bool
-) -> tuple[float, float]:
-    """(a, b) of the distance a x^p + b x^(p+1) + … from the bound, at the time x outside of an arc that begins, or ends, at
-    `node`.
-
-    They are value and slope at x = 0 of the polynomial through distance / x^p at the points of the interval outside of the
-    arc.
-    """
-    interval = node - 1 if begins else node
-    x = point_times(own)[interval] - float(own.shares[node])
-    bound = np.asarray(arc.bound(own), float)[interval]
-    distance = (bound - slack[interval, :, arc.row]) * (1.0 if arc.is_upper else -1.0)
-    apart = (x != 0.0) | (arc.order == 0)
-    x, distance = np.abs(x[apart]), distance[apart]
-    quotients, at = distance / x**arc.order, np.zeros(1)
-    return float(lagrange(x, at)[0] @ quotients), float(slopes_at(x, at)[0] @ quotients)
-
-
-def _tighter(
-    own: Transcription, state: SearchState, arcs: list[BoundaryArc], violation: float
-) -> list[BoundaryArc] | None:
-    """The arcs of orders 0 and 1 with bounds moved further inwards where these limits are violated between the points; None
-    if they are not.
-
-    **Arguments:** `violation`: the largest one allowed, as a multiple of the limits' sizes.
-    """
-    sides = excesses(own, state.w)
-    sizes, found = _sizes_of_limits(own), []
-    for arc in arcs:
-        over = np.max(sides[arc.is_upper][arc.intervals(own), arc.row], initial=0.0)
-        moves = arc.order <= 1 and over > violation * sizes[arc.row]
-        found.append(arc._replace(inward=arc.inward + MORE * float(over)) if moves else arc)
-    return None if found == arcs else found
-
-
-def _sizes_of_limits(own: Transcription) -> np.ndarray:
-    """The sizes of all rows of the limits, `(r,)`."""
-    return np.broadcast_to(np.asarray(size_of(own.sizes, "limits"), float), own.lower.shape[-1:])
+            secant = np.maximum(GROWTH * np.abs(moves), LEAST_STEP * at.room)
+            longest = np.where(at.rises > 0.0, longest, np.minimum(longest, secant))
+        np.divide(1.0, at.rises, out=self.inverse, where=at.rises > 0.0)
+        longest = np.where(np.isin(at.times, times_of(self._equations())), longest, 0.0)
+        return np.clip(-at.errors * self.inverse, -longest, longest)
 
 
 def _rows(arcs: list[BoundaryArc]) -> set[tuple[int, bool]]:
