@@ -145,7 +145,7 @@ def problem():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("feedback.kind=pid", '`feedback.kind` is "pid"; it must be one of "tvlqr": a controller'),
+        ("feedback.kind=pid", '`feedback.kind` is "pid"; it must be one of "gains", "law", "tvlqr": a controller'),
         ("feedback.gains=[1]", "`feedback.gains` is not a key of `feedback`"),
         ("feedback.period=0", "`feedback.period` is 0; it must be a number larger than 0 (s)"),
         ("feedback.period=60", "`feedback.period` is 60 s, longer than the plan, 20 s"),

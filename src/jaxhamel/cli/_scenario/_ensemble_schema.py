@@ -100,7 +100,9 @@ STATE_FEEDBACK = {
                 "the name of a class in the file of --system, whose objects are called with (t, q, u) and give the control; "
                 "the values of its fields stand in [feedback.fields]",
             ),
-            "fields": OpenTable(FIELD, about="the values of the class's fields, by their names"),
+            "fields": OpenTable(
+                FIELD, about="the values of the class's fields, by their names", keys_checked=True
+            ),
         }
     ),
 }

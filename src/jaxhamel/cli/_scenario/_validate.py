@@ -71,12 +71,13 @@ class Tables:
 @dataclass(frozen=True)
 class OpenTable:
     """The schema of a table with any keys. `entry` is the schema of their values; if it is a `Key`, values may also be
-    further such tables, or arrays of them.
+    further such tables, or arrays of them. `keys_checked`: whether a class refuses keys that it does not know.
     """
 
     entry: "Entry"
     about: str = ""
     required: bool = False
+    keys_checked: bool = False
 
     def entries(self, data: Mapping[str, Any]) -> dict[str, "Entry"]:
         """The schema of each value in the data."""
@@ -137,7 +138,7 @@ def check_set(node: SchemaNode, data: Any, keys: list[str]) -> None:
     """Checks a key that --set has added to a table of the data: a table with any keys gets its values from the file alone,
     since a misspelled key would have no effect there. Further tables may be added.
 
-    **Raises:** `ScenarioError` if the table may have any keys, and had others before.
+    **Raises:** `ScenarioError` if the table may have any keys, which no class checks, and had others before.
     """
     place: Any = node
     for key in keys[:-1]:
@@ -146,7 +147,8 @@ def check_set(node: SchemaNode, data: Any, keys: list[str]) -> None:
         if not isinstance(place, Table | Variants | Tables | OpenTable):
             return
     others = [name for name in data if name != keys[-1]] if isinstance(data, Mapping) else []
-    if isinstance(place, OpenTable) and others and not isinstance(data[keys[-1]], Mapping):
+    is_free = isinstance(place, OpenTable) and not place.keys_checked
+    if is_free and others and not isinstance(data[keys[-1]], Mapping):
         raise ScenarioError(
             f"`{'.'.join(keys)}` is not a key of the table in the file, which has {', '.join(others)}."
             f"{nearest(keys[-1], others)} A new key belongs in the file: --set only changes the keys of such a table."
