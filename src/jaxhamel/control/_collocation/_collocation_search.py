@@ -38,9 +38,8 @@ UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) cou
 class CollocationSearch(PhasedSearch):
     """The search of `Collocation`, with several iterations in one call."""
 
-    examined_kinks: bool = (
-        False  # whether the problem's functions were examined for jumps of their gradients
-    )
+    # Whether the search has looked for functions whose gradients jump; it does so once.
+    examined_kinks: bool = False
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Named arrays from which a later search can continue.
@@ -105,7 +104,7 @@ class CollocationSearch(PhasedSearch):
         return Verdict(False, no_step(*at, many)) if stuck else None
 
     def _has_time(self) -> bool:
-        """Whether there is time to compile small programs: as much as for the first iteration."""
+        """Whether more time is left than the first iteration took, which is enough to compile a small program."""
         return self.seconds - self.elapsed() > self.rows[0]["seconds"]
 
     def _stalls(self) -> bool:
@@ -119,7 +118,10 @@ class CollocationSearch(PhasedSearch):
         return same and max(row["violation"] for row in rows) <= close
 
     def _kinks(self) -> str:
-        """A sentence on functions whose gradients jump at the iterate, or empty; the search is examined once."""
+        """A sentence that names the functions whose gradients jump at the iterate.
+
+        It is empty if there are none, if the search has looked for them before, or if too little time is left.
+        """
         if self.examined_kinks or not self._has_time():
             return ""
         self.examined_kinks = True

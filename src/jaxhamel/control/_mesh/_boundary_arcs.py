@@ -25,7 +25,8 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 # A limit whose distance is below this share of its largest distance is on its bound between two points where it binds: the
 # multiplier may be zero along an arc.
 ON_BOUND = 1e-3
-# A control that is closer to its bound than this multiple of the rounding error, at the node where its arc begins, is on it.
+# A control counts as on its bound at the node where its arc begins if its distance from the bound is at most this multiple
+# of the rounding error.
 ROUNDED = 1e7
 AT_EDGE = (
     1e-4  # an arc that begins or ends at a smaller share from the first or last time does so there

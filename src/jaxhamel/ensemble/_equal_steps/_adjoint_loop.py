@@ -27,8 +27,8 @@ from jaxhamel.ensemble._equal_steps._needed import entries_at, scattered
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
-# A step with groups of one stage is transposed by a loop if f has at least this many operations in all stages together;
-# shorter stages run up to 17 % slower in a loop (docs/performance.md#groups-of-stages).
+# A step is transposed by a loop if each group is a single stage and all its evaluations of f together have at least this
+# many operations; shorter stages run up to 17 % slower in a loop (docs/performance.md#groups-of-stages).
 LOOPED = 6_000
 
 
@@ -100,7 +100,10 @@ def _stage_back(steps: Steps, parameters: Parameters, begins, stages: GroupCoeff
 
 
 def _start_back(steps: Steps, parameters: Parameters, begins, z, mine, shared, w, y_bar, p_bar):
-    """Transposes N of the preceding step in one lane: returns the changing entries of w of that step, and the updated p̄."""
+    """Transposes the normalisation N at the end of the preceding step, in one lane.
+
+    **Returns:** (the entries of that step's cotangent w that N changes, the updated p̄).
+    """
     needed = steps.needed
     full = scattered(z, needed.kept, w[0], len(w))
 
