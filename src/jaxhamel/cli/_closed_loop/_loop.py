@@ -25,6 +25,7 @@ from jaxhamel.control import (
     regulate,
 )
 from jaxhamel.control._loop._closed_loop import compile_loop
+from jaxhamel.control._loop._regulator import CHOICES
 from jaxhamel.control._loop._riccati import MOST_HALVINGS
 from jaxhamel.ensemble import Samples
 from jaxhamel.mechanics import Kinematic, MovingParts, System
@@ -33,9 +34,6 @@ from jaxhamel.simulate import Trajectory
 
 # The table [closed_loop] of a scenario without one: a single robot.
 ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}
-
-# The Riccati equation takes two RK4 steps in each interval of a plan of up to this many times, one in those of longer plans.
-FINE = 500
 
 
 class Robots(NamedTuple):
@@ -213,17 +211,14 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
     entries = jax.eval_shape(plan.control, plan.ts[0]).size
     others = jnp.asarray(table["control_weights"] or [1.0] * entries, plan.u.dtype)
-    steps = 1 if len(plan.ts) > FINE else 2
     try:
-        return regulate(
-            *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=steps
-        )
+        return regulate(*plan, state_cost=weights, control_cost=others, final_cost=weights)
     except ValueError as error:
         if "`steps`" not in str(error):
             raise ScenarioError(" ".join(str(error).split())) from None
         raise ScenarioError(
             "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
-            f"unstable with {steps * 2**MOST_HALVINGS} steps between two times of the plan. Give larger ones."
+            f"unstable with {CHOICES[-1] * 2**MOST_HALVINGS} steps between two times of the plan. Give larger ones."
         ) from None
 
 

@@ -1,5 +1,7 @@
 """Checks of regulators about a plan: the plan, costs, gains."""
 
+import warnings
+
 import jax
 import numpy as np
 
@@ -143,13 +145,25 @@ def check_linearised(ts, A, B) -> None:
 
 
 def check_gains(gains, steps) -> None:
-    """Checks that gains are finite: RK4 of the Riccati equation is unstable if its steps are long for the closed loop."""
+    """Checks that gains are finite: the Riccati equation is unstable if its steps are long for the closed loop."""
     array = concrete(gains)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
             f"The gains are not finite: with `steps` = {described(steps)} in each interval of `ts` the Riccati equation is "
             f"unstable, because the closed loop is fast. Give more `steps`, for example {2 * int(steps)}, or a larger "
             "`control_cost`; if that does not help, look for NaN in the plan."
+        )
+
+
+def check_accuracy(error, wanted: float, steps: int) -> None:
+    """Warns if P(ts[0]) of the Riccati equation is less accurate than wanted with the largest number of steps tried."""
+    found = concrete(error)
+    if found is not None and not found <= wanted:
+        warnings.warn(
+            f"P(ts[0]) has an estimated error of {float(found):.1e} of its largest entry with {steps} "
+            f"step{'s' * (steps > 1)} of the Riccati equation in each interval of `ts`; {wanted:.0e} is wanted. Give "
+            f"`steps`, for example {2 * steps}, or finer `ts`.",
+            stacklevel=3,
         )
 
 

@@ -9,9 +9,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._checks import concrete
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._regulator import (
+    check_accuracy,
     check_cost,
     check_frame,
     check_gains,
@@ -19,7 +21,8 @@ from jaxhamel.control._checks._regulator import (
     check_plan,
     check_regulated,
 )
-from jaxhamel.control._loop._riccati import frame_signs, linearised, refined, riccati, step_parts
+from jaxhamel.control._loop._linearised_plan import INTERVALS, frame_signs, linearised, refined
+from jaxhamel.control._loop._riccati import riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._description._parameters import parameter, with_array_leaves
@@ -28,6 +31,14 @@ from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
 
+ACCURACY = 1e-8  # of P at the first time, as a share of its largest entry
+ROUNDING = 1e3  # rounding errors that the estimate may have, in units of the last place: single precision has 1e-4
+CHOICES = (
+    1,
+    2,
+    4,
+    8,
+)  # the numbers of steps in each interval of a plan that are tried until P has this accuracy
 MOST_PLAN_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
 ENDS = slice(None, -1), slice(1, None)  # select the starts and the ends of all intervals
 
@@ -126,7 +137,7 @@ def regulate(
     state_cost: ArrayLike,
     control_cost: ArrayLike,
     final_cost: ArrayLike | None = None,
-    steps: int = 1,
+    steps: int | None = None,
     route: str | None = None,
 ) -> Regulator:
     """The feedback of least cost about a plan, for small deviations δ of the state and δc of the control:
@@ -134,8 +145,9 @@ def regulate(
         J = ½ δ(T)·S δ(T) + ½ ∫ δ·Q δ + δc·R δc dt ,    δ̇ = A(t) δ + B(t) δc ,
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q ,   P(T) = S ,    K = R⁻¹ Bᵀ P .
 
-    A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. RK4 integrates P backwards in
-    time; between the times `ts` the equations are linearised about the plan's motion, which is integrated from each of them.
+    A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. A method of order 8 integrates P
+    backwards in time; between the times `ts` the equations are linearised about the plan's motion, which is integrated from
+    each of them.
 
     **Arguments:**
 
@@ -145,7 +157,8 @@ def regulate(
     - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
     - `control_cost`: R, positive, `(p,)` or `(p, p)`.
     - `final_cost`: S, as Q; default 0. The gains then fall to zero at T, and an unstable motion grows at the end.
-    - `steps`: RK4 steps of P in each interval of `ts`.
+    - `steps`: steps of P in each interval of `ts`, at whose four parts the equations are linearised; None: 1, 2, 4 or 8,
+      the first with which the estimated error of P(ts[0]) is at most 1e-8 of its largest entry (1 inside `jit`).
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
 
     **Returns:** a `Regulator`.
@@ -154,7 +167,7 @@ def regulate(
     steps of `ts`; `ValueError` for a plan on which the frame is singular or the linearised equations are not finite, with
     the time, and for gains that are not finite, because the steps are too long for a fast closed loop.
 
-    Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
+    Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2); Prince and Dormand 1981.
     """
     system, control = with_array_leaves((system, as_control(control)))
     check_regulated(system, ts, q, u, route)
@@ -174,9 +187,21 @@ def regulate(
             ("final_cost", jnp.zeros(size) if final_cost is None else final_cost, size),
         )
     ]
-    _checks.check_count("steps", steps, most=MOST_PLAN_STEPS)
+    if steps is not None:
+        _checks.check_count("steps", steps, most=MOST_PLAN_STEPS)
     Q, R, S = (x.astype(u.dtype) for x in costs)
-    return _regulate(system, ts, q, u, control, (Q, R, S), steps, route)
+    wanted = max(ACCURACY, ROUNDING * float(jnp.finfo(dtype).eps))
+    *fewer, last = CHOICES if steps is None else (steps,)
+    for count in fewer:
+        found, error = _regulate(system, ts, q, u, control, (Q, R, S), count, route)
+        known = concrete(error)
+        if known is None or known <= wanted:
+            return found
+    found, error = _regulate(system, ts, q, u, control, (Q, R, S), last, route)
+    check_gains(found.gains, last)
+    if steps is None:
+        check_accuracy(error, wanted, last)
+    return found
 
 
 def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
@@ -188,21 +213,24 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
     return jnp.diag(array) if array.ndim == 1 else array
 
 
-def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
-    """The regulator, from checked arguments; `costs`: the matrices (Q, R, S)."""
-    at = refined(system, ts, q, u, control, 2 * steps, route)
+def _regulate(system, ts, q, u, control, costs, steps, route) -> tuple[Regulator, Scalar]:
+    """The regulator, from checked arguments, and the estimated error of P at the first time as a share of P.
+
+    `costs`: the matrices (Q, R, S).
+    """
+    at = refined(system, ts, q, u, control, steps, route)
     if overrides(system, "frame"):
         check_frame(system, at.t, frame_signs(system, at))
     rates, A, B = linearised(system, at, route)
     check_linearised(at.t, A, B)
     h = ts[1:] - ts[:-1]
     pieces = jnp.repeat(h, steps) / steps
-    values, gains = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
-    check_gains(gains, steps)
-    slopes = _slopes_of_state(system.space, h, q, rates[:: 2 * steps])
-    linear = A[:: 2 * steps], B[:: 2 * steps]
+    values, gains, errors = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
+    every = slice(None, None, INTERVALS * steps)
+    slopes = _slopes_of_state(system.space, h, q, rates[every])
     tables = gains[::steps], values[::steps], slopes
-    return Regulator(ts, q, u, control, *tables, system.space, linear)
+    linear = A[every], B[every]
+    return Regulator(ts, q, u, control, *tables, system.space, linear), errors[0]
 
 
 @compiled

@@ -1,30 +1,29 @@
-"""The linear–quadratic problem along a plan: linearised equations at many times, and the Riccati equation backwards."""
+"""The Riccati equation of a linear–quadratic problem along a plan, integrated backwards in time."""
 
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
-from jaxhamel._typing import Scalar, Time
-from jaxhamel.mechanics import Constant, VectorField
-from jaxhamel.mechanics._tangent import retract, tangent_size
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_step
+from jaxhamel._typing import Scalar
+from jaxhamel.control._loop._linearised_plan import INTERVALS, NODES
+from jaxhamel.simulate._solvers._runge_kutta import increment, incremented, tableau
 
 Matrix = Float[Array, "d d"]
+# The Riccati equation is integrated by a method of order 8 (Prince and Dormand 1981), which at the cost of four steps of RK4
+# is 1e4 to 1e6 times as accurate (docs/performance.md#regulator).
+METHOD = tableau(diffrax.Dopri8())
+ERROR = diffrax.Dopri8().tableau.b_error[: len(METHOD.b)].tolist()
 TIMES_OF_RATES = 32  # number of times, about, at which the rates of the closed loop are computed
 MOST_HALVINGS = 8  # a step has at most 2^8 parts
-# All but the last `ENDING` steps have this many times as many parts as stability needs (docs/performance.md#regulator).
-FINER_PARTS = 2.0
-ENDING = (
-    8  # number of steps before the end in which P may change fast because the final cost is large
-)
+# The number of steps before the end in which P may change fast because the final cost is large.
+ENDING = 8
 
 
 class StepParts(NamedTuple):
@@ -34,120 +33,15 @@ class StepParts(NamedTuple):
     before: int
 
 
-class PlanPoints(NamedTuple):
-    """Points of a plan, with a leading axis: times, states, values of the control."""
+class Solution(NamedTuple):
+    """P and K at the ends of all steps, and the estimated error of P at the start of each step, as a share of P.
 
-    t: Float[Array, " M"]
-    q: Any
-    u: Float[Array, "M k"]
-    control: Float[Array, "M p"]
-
-
-@compiled_with(FEW_RUNS)
-def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> PlanPoints:
-    """Divides each interval of `ts` into equal parts, and integrates the plan's motion from its start to these by RK4."""
-    h = (ts[1:] - ts[:-1]) / parts
-    after_step = lanes(partial(_state_after_step, system, route))
-
-    def part(state, i):
-        start = ts[:-1] + i * h
-        during = jax.vmap(lambda t, h: _control_in_step(control, t, h))(start, h)
-        return after_step(start, h, state, during), state
-
-    steps = jnp.arange(parts).astype(ts.dtype)
-    _, states = jax.lax.scan(part, q_and_u(q, u, slice(None, -1)), steps)
-    inner = jax.tree.map(_woven, states)
-    q, u = jax.tree.map(
-        lambda x, last: jnp.concatenate([x, last[-1:]]), inner, q_and_u(q, u, slice(None))
-    )
-    times = jnp.append((ts[:-1, None] + h[:, None] * steps[None]).ravel(), ts[-1])
-    return PlanPoints(times, q, u, jax.vmap(control)(times))
-
-
-@compiled_with(FEW_RUNS)
-def frame_signs(system, at: PlanPoints) -> Float[Array, " M"]:
-    """The sign of det A(t, q) of the frame A at every point of the plan; 0 where it is singular."""
-    return jax.vmap(lambda t, q: jnp.linalg.slogdet(system.frame(t, q))[0])(at.t, at.q)
-
-
-class Stages(eqx.Module):
-    """A control with given values at the start, the middle and the end of a step, quadratic in between."""
-
-    start: Scalar
-    step: Scalar
-    values: Float[Array, "3 p"]
-
-    def __call__(self, t: Time) -> Float[Array, " p"]:
-        """c(t)."""
-        s = (t - self.start) / self.step
-        weights = jnp.stack([(1 - 2 * s) * (1 - s), 4 * s * (1 - s), s * (2 * s - 1)])
-        return weights @ self.values
-
-
-def _control_in_step(control, t: Scalar, h: Scalar) -> Stages:
-    return Stages(t, h, jnp.stack([control(t), control(t + 0.5 * h), control(t + h)]))
-
-
-def _state_after_step(system, route, t: Time, h: Scalar, state, control: Stages):
-    """The state one step of RK4 later, under a control that is given at the step's stages."""
-    field = VectorField(route)
-
-    def rate(t, y):
-        return field(t, y, (system, control))
-
-    q, u = looped(rate, RK4, t, h, state)[0]
-    return system.space.normalise(q), u
-
-
-def q_and_u(q, u, part: slice):
-    """(q, u) at some of the times."""
-    return jax.tree.map(lambda x: x[part], (q, u))
-
-
-def _woven(parts: Array) -> Array:
-    """Merges the axes (part, interval, …) into one axis, interval after interval."""
-    swapped = jnp.swapaxes(parts, 0, 1)
-    return swapped.reshape(swapped.shape[0] * swapped.shape[1], *swapped.shape[2:])
-
-
-class Linearised(NamedTuple):
-    """`rates` (v, u̇), and A, B of `jaxhamel.mechanics.linearise`, at many points."""
-
-    rates: Float[Array, "M d"]
-    A: Float[Array, "M d d"]
-    B: Float[Array, "M d p"]
-
-
-@compiled_with(FEW_RUNS)
-def linearised(system, at: PlanPoints, route) -> Linearised:
-    """The rates of change, and the matrices A and B of the linearised equations, at every point of the plan.
-
-    Every column of (A, B) at every point is computed in parallel, as one lane.
+    The estimate is that of the embedded method of order 7, which is less accurate than P.
     """
-    n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
-    field = VectorField(route)
 
-    def rates(t, q, u, control):
-        q_dot, u_dot = field(t, (q, u), (system, Constant(control)))
-        return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
-
-    def column(point: PlanPoints, place):
-        e = (jnp.arange(d + p) == place).astype(point.u.dtype)
-
-        def along(s):
-            q, u = retract(system, (point.q, point.u), s * e[:d])
-            return rates(point.t, q, u, point.control + s * e[d:])
-
-        zero, one = jnp.zeros((), e.dtype), jnp.ones((), e.dtype)
-        value, slope = jax.jvp(along, (zero,), (one,))
-        turned = system.space.ad(value[:n]) @ e[:n]
-        return value, slope.at[:n].add(-turned)
-
-    size = len(at.t)
-    repeated = jax.tree.map(lambda x: jnp.repeat(x, d + p, axis=0), at)
-    values, columns = lanes(column)(repeated, jnp.tile(jnp.arange(d + p), size))
-    both = jnp.swapaxes(columns.reshape(size, d + p, d), 1, 2)
-    return Linearised(values[:: d + p], both[..., :d], both[..., d:])
+    values: Float[Array, "N+1 d d"]
+    gains: Float[Array, "N+1 p d"]
+    errors: Float[Array, " N"]
 
 
 @compiled_with(FEW_RUNS)
@@ -157,45 +51,89 @@ def riccati(
     costs,
     h: Float[Array, " N"],
     parts: StepParts,
-) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
+) -> Solution:
     """P and K = R⁻¹ Bᵀ P at the ends of all steps, integrated backwards from P(T) = S:
 
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
 
-    RK4 runs backwards with the steps `h`, each divided into parts. A and B are given at the ends and middles of the steps,
-    M = 2 N + 1; A and B R⁻¹ Bᵀ are interpolated quadratically in between.
+    The method of order 8 runs backwards with the steps `h`, each divided into parts. A and B are given at the nodes of the
+    steps, M = 4 N + 1; A and B R⁻¹ Bᵀ are quartic polynomials in a step. The error E of P obeys
+
+        −Ė = CᵀE + E C ,    C = A − B R⁻¹ Bᵀ P ,
+
+    to which each part of a step adds the difference of the two methods.
     """
     Q, R, S = costs
     weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
     half = 0.5 * weighted @ jnp.swapaxes(B, 1, 2)
 
-    def step(count: int, P: Matrix, at) -> tuple[Matrix, Matrix]:
+    def step(weights: Array, carry, at):
         *nodes, h = at
 
-        def rate(s: Time, P: Matrix) -> Matrix:
-            """dP/ds at the share s of the step."""
-            here, half_here = jax.tree.map(lambda *x: _quadratic(s, x), *nodes)
-            X = P @ (here - half_here @ P)
-            return -h * (X + X.T + Q)
+        def part(carry, weights: Array):
+            return _part_of_step(weights, nodes, Q, h / count, *carry), None
 
-        def part(P: Matrix, end: Scalar) -> tuple[Matrix, None]:
-            P = runge_kutta_step(rate, RK4, end, jnp.asarray(-1.0 / count, h.dtype), P)
-            return 0.5 * (P + P.T), None
+        count = len(weights)
+        carry, _ = jax.lax.scan(part, carry, weights, reverse=True, unroll=count == 1)
+        P, E = carry
+        return carry, (P, _share(E, P))
 
-        ends = (jnp.arange(count) + 1).astype(h.dtype) / count
-        P, _ = jax.lax.scan(part, P, ends, reverse=True, unroll=count == 1)
-        return P, P
-
-    start, middle, end = (
-        (A[part], half[part]) for part in (slice(0, -1, 2), slice(1, None, 2), slice(2, None, 2))
-    )
-    found, last = [S[None]], S
+    nodes = tuple(map(_at_nodes, (A, half)))
+    found, last = [(S[None], jnp.zeros(0, h.dtype))], (S, jnp.zeros_like(S))
     for some, count in _stretches(len(h), parts):
-        at = jax.tree.map(lambda x, some=some: x[some], (start, middle, end, h))
-        last, P = jax.lax.scan(partial(step, count), last, at, reverse=True)
-        found.insert(0, P)
-    P = jnp.concatenate(found)
-    return P, jnp.swapaxes(weighted[::2], 1, 2) @ P
+        at = jax.tree.map(lambda x, some=some: x[some], (*nodes, h))
+        last, each = jax.lax.scan(partial(step, _weights(count, h.dtype)), last, at, reverse=True)
+        found.insert(0, each)
+    P, errors = map(jnp.concatenate, zip(*found, strict=True))
+    return Solution(P, jnp.swapaxes(weighted[::INTERVALS], 1, 2) @ P, errors)
+
+
+def _part_of_step(
+    weights: Array, nodes, Q: Matrix, h: Scalar, P: Matrix, E: Matrix
+) -> tuple[Matrix, Matrix]:
+    """P and its error E at the start of a part of a step, from those at its end.
+
+    `weights`: of the nodes at the stages of the method, `(s, 5)`; `nodes`: A and ½ B R⁻¹ Bᵀ at the nodes, `(5, d, d)`.
+    """
+    A, half = (jnp.tensordot(weights, x, 1) for x in nodes)
+    slopes: list[Matrix] = []
+    for i, row in enumerate(METHOD.a):
+        Y = incremented(P, h, row, slopes) if slopes else P
+        X = Y @ (A[i] - half[i] @ Y)
+        slopes.append(X + X.T + Q)
+    start = incremented(P, h, METHOD.b, slopes)
+    flow = _exponential(h * (A[0] - 2.0 * half[0] @ P))
+    return 0.5 * (start + start.T), flow.T @ E @ flow + increment(h, ERROR, slopes)
+
+
+def _exponential(x: Matrix) -> Matrix:
+    """1 + x + x²/2, about exp(x); for a stable x with ‖x‖ ≤ 1 it is not below it."""
+    one = jnp.eye(len(x), dtype=x.dtype)
+    return one + x @ (one + 0.5 * x)
+
+
+def _share(E: Matrix, P: Matrix) -> Scalar:
+    """The largest entry of E over that of P; 0 where P is zero. It has no derivative."""
+    E, P = jax.lax.stop_gradient((E, P))
+    error, size = jnp.max(jnp.abs(E)), jnp.max(jnp.abs(P))
+    return jnp.where(size == 0, 0.0, error / jnp.where(size == 0, 1.0, size))
+
+
+def _at_nodes(x: Float[Array, "M ..."]) -> Float[Array, "N 5 ..."]:
+    """The values at the nodes of each step, from those at the nodes of all steps."""
+    last = len(x) - INTERVALS
+    return jnp.stack([x[i : last + i : INTERVALS] for i in range(len(NODES))], axis=1)
+
+
+def _weights(count: int, dtype) -> Float[Array, "count s 5"]:
+    """The weights of the nodes at the method's stages, in each of `count` parts of a step (Lagrange's polynomials)."""
+    times = (np.arange(1, count + 1)[:, None] - np.asarray(METHOD.c)) / count  # backwards in time
+    others = [np.delete(NODES, j) for j in range(len(NODES))]
+    terms = [
+        np.prod((times[..., None] - x) / (node - x), axis=-1)
+        for node, x in zip(NODES, others, strict=True)
+    ]
+    return jnp.asarray(np.stack(terms, axis=-1), dtype)
 
 
 def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
@@ -206,18 +144,13 @@ def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
     return [(slice(first, None), parts.ending), (slice(0, first), parts.before)]
 
 
-def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
-    """The value at s of the quadratic through the values `x` at 0, ½ and 1."""
-    return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
-
-
 def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
-    """The numbers of parts of a step with which RK4 is stable, powers of two; (1, 1) if numbers are traced or not finite.
+    """The numbers of parts of a step, powers of two; (1, 1) if numbers are traced or not finite.
 
-    A part is so short that the rates of the closed loop times its length are at most 1/2; the fastest rates of P are twice
-    as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)), and
-    near the end those of B R⁻¹ Bᵀ S if S is large. At a time τ before the end a large S decays at the rate 1/τ:
-    P = (S⁻¹ + B R⁻¹ Bᵀ τ)⁻¹.
+    A part is so short that the rates of the closed loop times its length are at most 1; the fastest rates of P are twice
+    as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix
+    ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)), and near the end those of B R⁻¹ Bᵀ S if S is large. At a time τ before the end a large S
+    decays at the rate 1/τ: P = (S⁻¹ + B R⁻¹ Bᵀ τ)⁻¹.
     """
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]
@@ -229,12 +162,10 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
     regular, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
     later = min(ending, 1.0 / (ENDING * np.min(h)))
-    last = _number_of_substeps(max(regular, ending) * np.max(h))
-    return StepParts(
-        last, min(last, _number_of_substeps(FINER_PARTS * max(regular, later) * np.max(h)))
-    )
+    last = _number_of_parts(max(regular, ending) * np.max(h))
+    return StepParts(last, min(last, _number_of_parts(max(regular, later) * np.max(h))))
 
 
-def _number_of_substeps(rate: float) -> int:
+def _number_of_parts(rate: float) -> int:
     """The number of parts of a step, for `rate`: the fastest rate of the closed loop times the step's length."""
-    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST_HALVINGS))
+    return 2 ** int(np.clip(np.ceil(np.log2(rate + 1e-9)), 0, MOST_HALVINGS))
