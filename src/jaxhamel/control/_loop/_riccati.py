@@ -33,7 +33,7 @@ class StepParts(NamedTuple):
     before: int
 
 
-class Solution(NamedTuple):
+class RiccatiSolution(NamedTuple):
     """P and K at the ends of all steps, and the estimated error of P at the start of each step, as a share of P.
 
     The estimate is that of the embedded method of order 7, which is less accurate than P.
@@ -51,7 +51,7 @@ def riccati(
     costs,
     h: Float[Array, " N"],
     parts: StepParts,
-) -> Solution:
+) -> RiccatiSolution:
     """P and K = R⁻¹ Bᵀ P at the ends of all steps, integrated backwards from P(T) = S:
 
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
@@ -85,7 +85,7 @@ def riccati(
         last, each = jax.lax.scan(partial(step, _weights(count, h.dtype)), last, at, reverse=True)
         found.insert(0, each)
     P, errors = map(jnp.concatenate, zip(*found, strict=True))
-    return Solution(P, jnp.swapaxes(weighted[::INTERVALS], 1, 2) @ P, errors)
+    return RiccatiSolution(P, jnp.swapaxes(weighted[::INTERVALS], 1, 2) @ P, errors)
 
 
 def _part_of_step(
