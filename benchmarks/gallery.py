@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 jax.config.update("jax_enable_x64", True)
@@ -22,7 +22,8 @@ from jaxhamel import control  # noqa: E402
 from jaxhamel.cli._objects._plan import PROBLEMS, build_collocation, build_plan  # noqa: E402
 from jaxhamel.cli._objects._prepared import PreparedRun  # noqa: E402
 from jaxhamel.cli._scenario._scenario import load  # noqa: E402
-from jaxhamel.viz import path_figure, snapshot  # noqa: E402
+from jaxhamel.viz import path_figure, save  # noqa: E402
+from jaxhamel.viz._figures._canvas import canvas, time_axis  # noqa: E402
 from jaxhamel.viz._motion._charts_of import edges_of, names_and_label  # noqa: E402
 from jaxhamel.viz._motion._numbers import position  # noqa: E402
 from jaxhamel.viz._motion._plan_page import (  # noqa: E402
@@ -31,16 +32,11 @@ from jaxhamel.viz._motion._plan_page import (  # noqa: E402
     shown_motion,
 )
 from jaxhamel.viz._motion._scene_of import scene_of  # noqa: E402
+from jaxhamel.viz._snapshot import draw_scene, framed  # noqa: E402
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles  # noqa: E402
 
 PICTURES = Path(__file__).parents[1] / "docs" / "gallery"
 INSTANTS = (0.0, 0.3, 0.5, 0.7, 1.0)  # shares of the duration
-LINES = ("#2a78b5", "#e08214", "#1b9e77")
-
-
-def pixels(figure: Figure) -> np.ndarray:
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 def picture(result: control.Result) -> Figure:
@@ -48,27 +44,28 @@ def picture(result: control.Result) -> Figure:
     scene = scene_of(shown_motion(result))
     assert scene is not None
     duration = float(scene.ts[-1] - scene.ts[0])
-    middle = 0.5 * (scene.focus.min(axis=0) + scene.focus.max(axis=0))
-    reach = float(np.max(np.ptp(scene.focus, axis=0)))
-    zoom = 1.2 / (1.0 + reach / (1.2 * float(scene.extent)))
-    figure = Figure(figsize=(9.0, 3.6), dpi=100, layout="constrained")
-    grid = figure.add_gridspec(2, len(INSTANTS), height_ratios=(1.15, 1.0))
-    for i, share in enumerate(INSTANTS):
-        t = float(scene.ts[0]) + share * duration
-        one = snapshot(scene, t, zoom=zoom, size=(2.4, 2.4), target=middle)
-        axes = figure.add_subplot(grid[0, i])
-        axes.imshow(pixels(one))
-        axes.axis("off")
-        axes.set_title(f"{share * duration:.3g} s", fontsize=9)
-    axes = figure.add_subplot(grid[1, :])
-    ts = np.asarray(result.trajectory.ts)
-    names, label = names_and_label(*names_and_units_of_controls(result))
-    for name, line, colour in zip(names, controls_along(result, ts).T, LINES, strict=False):
-        axes.plot(ts, line, color=colour, label=name)
-    axes.set(xlabel="t / s", ylabel=label, xlim=(ts[0], ts[-1]))
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
+    times = [float(scene.ts[0]) + share * duration for share in INSTANTS]
+    target, zoom = framed(scene, times)
+    with rc_context(MATPLOTLIB):
+        figure = canvas(9.0, 3.9)
+        grid = figure.add_gridspec(2, len(INSTANTS), height_ratios=(1.2, 1.0))
+        for i, time_shown in enumerate(times):
+            axes = figure.add_subplot(grid[0, i])
+            draw_scene(axes, scene, time_shown, zoom=zoom, target=target)
+            axes.set_box_aspect(1.0)
+            axes.set_title(
+                f"{INSTANTS[i] * duration:.3g} s", loc="center", fontsize=9, fontweight="normal"
+            )
+        axes = figure.add_subplot(grid[1, :])
+        ts = np.asarray(result.trajectory.ts)
+        names, label = names_and_label(*names_and_units_of_controls(result))
+        for name, line, role in zip(
+            names, controls_along(result, ts).T, roles(len(names)), strict=True
+        ):
+            axes.plot(ts, line, color=LIGHT[role], label=name)
+        time_axis(axes, ts, "", label)
+        if len(names) > 1:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -112,10 +109,10 @@ def main() -> None:
         print(name, rows[name], flush=True)
         if certificate.holds and not given.quick:
             PICTURES.mkdir(exist_ok=True)
-            picture(result).savefig(PICTURES / f"{name}.png", facecolor="white")
+            save(picture(result), PICTURES / f"{name}.png", dpi=120)
             path = path_past_obstacles(result)
             if path is not None:
-                path.savefig(PICTURES / f"{name}-path.png", facecolor="white", dpi=80)
+                save(path, PICTURES / f"{name}-path.png", dpi=120)
     print(json.dumps({"solved": sum(row["holds"] for row in rows.values()), "rows": rows}))
 
 

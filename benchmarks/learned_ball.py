@@ -38,6 +38,7 @@ from jaxhamel.control import Sampled, closed_loop, train  # noqa: E402
 from jaxhamel.control._figure_eight import figure_eight_curve  # noqa: E402
 from jaxhamel.control._loop._plan import plan_of_motion  # noqa: E402
 from jaxhamel.control._result import replay  # noqa: E402
+from jaxhamel.viz import cost_figure, save  # noqa: E402
 
 SIZE = [0.02] * 3 + [0.01] * 2 + [0.1] * 3 + [0.2] * 3 + [0.5] * 3  # of δ, in its units
 LARGEST = 10.0  # rad/s², acceleration for a network output of 1
@@ -190,6 +191,18 @@ def window_cost(setting, count, samples, horizon):
     return WindowCost(*given, Axes(robots.axes[0]), samples)
 
 
+def picture(losses, batch, file):
+    """Draws the cost in each update, and its mean over 25 updates."""
+    figure = cost_figure(
+        np.asarray(losses),
+        title=f"{batch} rollouts of the ball in each update",
+        ylabel="cost, relative to the regulator's mean",
+        averaged=25,
+    )
+    figure.axes[0].set_xlabel("update")
+    save(figure, file)
+
+
 def timed(run):
     """The least processor seconds of three runs after the first."""
     jax.block_until_ready(run())
@@ -210,6 +223,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="*", default=[100])
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--checkpoint")
+    parser.add_argument("--picture", help="a file for the figure of the learning curve")
     parser.add_argument("--save", help="a file for the learning curve and the numbers")
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
@@ -252,6 +266,8 @@ def main():
                 f"| {name} | {seed} | {row['failed']} of {row['trajectories']} | {1e3 * row['tracking_rms']:.3g} mm | "
                 f"{1e3 * row['tracking_rms_95']:.3g} mm | {row['min_normal_force_completed']} N |"
             )
+    if asked.picture:
+        picture(found.losses, asked.batch, asked.picture)
     if asked.save:
         np.savez(asked.save, losses=found.losses)
     print(json.dumps({

@@ -220,16 +220,22 @@ def kept(problem, plant, found):
 
 def picture(file, samples=250):
     """Sleighs held to the circle: the one that the plans are made with, heavier and lighter ones, and their commands."""
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
 
     from jaxhamel.control import RecedingHorizon, Sampled, closed_loop
+    from jaxhamel.viz import save
+    from jaxhamel.viz._figures._canvas import canvas, ground_axes, legend_above, time_axis
+    from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
     problem, period, _ = sleigh(limit := 0.4)
     law = Sampled(RecedingHorizon(problem, period, intervals=20, degree=2), period)
-    figure, (plane, over) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    with rc_context(MATPLOTLIB):
+        figure = canvas(9.0, 3.9)
+        plane, over = figure.subplots(1, 2)
     path = np.asarray(jax.vmap(circle)(jnp.linspace(0.0, 4 * np.pi, 200)))
-    plane.plot(path[:, 1], path[:, 2], color="0.6", label="asked for")
-    for words, share in (("as planned", 1.0), ("30 % heavier", 1.3), ("30 % lighter", 0.7)):
+    plane.plot(path[:, 1], path[:, 2], color=LIGHT["reference"], ls="--", label="reference")
+    cases = (("as planned", 1.0), ("30 % heavier", 1.3), ("30 % lighter", 0.7))
+    for i, (words, share) in enumerate(cases):
         of = lambda s: (s.mass, s.inertia)
         robot = eqx.tree_at(of, problem.system, tuple(share * x for x in of(problem.system)))
         found = closed_loop(robot, problem.q0, problem.u0, law, samples)
@@ -243,15 +249,17 @@ def picture(file, samples=250):
             f"{int(kept.failed)} plans failed, violation {float(kept.violation):.1e}",
             flush=True,
         )
-        plane.plot(q[:, 1], q[:, 2], label=words, lw=1)
-        over.plot(found.ts[:-1], commands[:, 1], label=words, lw=1)
+        colour = LIGHT[f"series{i + 1}"]
+        plane.plot(q[:, 1], q[:, 2], color=colour, label=words)
+        over.plot(found.ts[:-1], commands[:, 1], color=colour, label=words)
     for bound in (limit, -limit):
-        over.axhline(bound, color="0.6", ls=":")
-    plane.set(xlabel="x / m", ylabel="y / m", aspect="equal")
-    over.set(xlabel="t / s", ylabel="moment / N m", xlim=(0, 6))
-    plane.legend(fontsize="small")
-    over.legend(fontsize="small")
-    figure.savefig(file, dpi=110)
+        over.axhline(bound, color=LIGHT["limit"], ls=":", label="limit" if bound > 0 else None)
+    with rc_context(MATPLOTLIB):
+        ground_axes(plane, "Path of the sleigh", "m")
+        time_axis(over, np.array([0.0, 6.0]), "Moment", "moment / N m")
+        legend_above(plane)
+        legend_above(over)
+    save(figure, file, dpi=120)
 
 
 def main():

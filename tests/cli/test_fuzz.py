@@ -156,8 +156,10 @@ def test_objects(case):
     if "measurements" in scenario.tables:
         if one_line(lambda: (_sizes.check_identification_size(scenario.tables, True), 1)) is None:
             return
-        one_line(lambda: build_identified_system(scenario))
-        measurements = one_line(lambda: build_measurements(scenario))
+        system = one_line(lambda: build_identified_system(scenario))
+        if system is None:
+            return
+        measurements = one_line(lambda: build_measurements(scenario, system))
         if measurements is not None:
             units_of(scenario, measurements)
         one_line(lambda: build_parameters(scenario))

@@ -13,6 +13,7 @@ from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _identify, _identify_report
 from jaxhamel.cli._commands._predict import _ended
 from jaxhamel.cli._objects._identification import (
+    build_identified_system,
     build_measurements,
     build_parameters,
     make_runs,
@@ -223,7 +224,7 @@ def test_synthetic_data_are_in_the_units_that_their_columns_state(tmp_path):
     changes = ['measurements.1.unit="deg/s"', 'data.time_unit="ms"', 'data.time="clock"']
     (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
     plain, other = (load_identification(str(tmp_path / "top.toml"), c) for c in ((), changes))
-    measurements = build_measurements(plain)
+    measurements = build_measurements(plain, build_identified_system(plain))
     tables = []
     for scenario in (plain, other):
         (path,) = make_runs(scenario, tmp_path, measurements, None, 0)
@@ -245,7 +246,7 @@ def test_synthetic_noise_is_that_of_the_measurement_if_it_has_one(tmp_path):
     )
     tables = []
     for scenario in (noisy, exact):
-        measurements = build_measurements(scenario)
+        measurements = build_measurements(scenario, build_identified_system(scenario))
         (path,) = make_runs(scenario, tmp_path, measurements, None, 0)
         tables.append(read_csv(path, measurements, units=units_of(scenario, measurements)).values)
     added = tables[0]["angular-rate"] - tables[1]["angular-rate"]
@@ -257,7 +258,8 @@ def test_a_coordinate_has_the_name_of_its_column(tmp_path):
     table = '[[measurements]]\nquantity = "coordinate"\nindex = 0\n'
     text = TOP + table + 'columns = ["heading"]\n' + table
     (tmp_path / "top.toml").write_text(text, encoding="utf-8")
-    found = build_measurements(load_identification(str(tmp_path / "top.toml")))
+    scenario = load_identification(str(tmp_path / "top.toml"))
+    found = build_measurements(scenario, build_identified_system(scenario))
     assert [(m.name, m.columns) for m in found[-2:]] == [
         ("heading", ("heading",)),
         ("coordinate-3", ("coordinate-3",)),

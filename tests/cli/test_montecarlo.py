@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import typer
 
-from jaxhamel.cli._commands._montecarlo import _labels_of_ends, _statistics
+from jaxhamel.cli._commands._montecarlo import _statistics
+from jaxhamel.cli._commands._montecarlo_report import _labels_of_ends
 from jaxhamel.cli._exit_status import finish
 from jaxhamel.cli._objects import _ensemble_model
 from jaxhamel.cli._objects._ensemble_model import Motions, _of_any

@@ -15,7 +15,6 @@ from jaxhamel.cli._closed_loop._loop import (
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._closed_loop._traced_point import traced, traced_point
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._scenario import load
@@ -24,6 +23,7 @@ from jaxhamel.control import KalmanFilter, MotionPlan, MovingHorizonEstimator, S
 from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._tangent import retract
 from jaxhamel.viz import held_coordinates_figure, held_paths_figure
+from jaxhamel.viz._motion._many_motions import traced, traced_point
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,13 @@ def test_measured_runs_are_of_the_closed_loop(tmp_path):
     path.write_text(IDENTIFIED, encoding="utf-8")
     scenario = load_identification(str(path), (), Cart)
     control = build_control(scenario, build_identified_system(scenario))
-    (file,) = make_runs(scenario, tmp_path, build_measurements(scenario), control, 0)
+    (file,) = make_runs(
+        scenario,
+        tmp_path,
+        build_measurements(scenario, build_identified_system(scenario)),
+        control,
+        0,
+    )
     t, x = np.loadtxt(file, delimiter=",", skiprows=1).T
     rate = np.sqrt(8.0 / 3.0)
     np.testing.assert_allclose(x, x[-1] / np.sin(rate * t[-1]) * np.sin(rate * t), atol=1e-6)

@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 
-from jaxhamel.identify import AngularRate, Coordinate, DataError, Orientation, read_csv
-from jaxhamel.identify._data._units import TO_SI
+from jaxhamel.identify import (
+    AngularRate,
+    Coordinate,
+    DataError,
+    Orientation,
+    Positive,
+    Problem,
+    Run,
+    read_csv,
+)
+from jaxhamel.identify._data._units import TO_SI, declared_unit, with_declared_units
+from jaxhamel.systems import CartPole, KnifeEdge
 
 ANGLE = Coordinate(0, name="angle", columns=("angle",))
 TABLE = "t,angle,other\n0.0,0.1,a\n0.02,,b\n0.05,0.3,c\n"
@@ -200,3 +210,25 @@ def test_the_limit_of_a_coordinate_is_that_of_its_unit(file):
     assert "beyond 12.5664" in refused(table, Coordinate(0, name="x"))
     assert Coordinate(0, rate=True).unit == "rad/s"
     assert Coordinate(0, limit=2.0).limit == 2.0
+
+
+def test_units_that_a_class_declares():
+    """The cart of the cart-pole is measured in m and its pole in rad, by default too; a file or a problem in the other
+    unit is refused. An SE2 pose has the units rad, m, m without a declaration."""
+    cart_pole = CartPole(1.0, 0.3, 0.5)
+    cart, pole = Coordinate(0, name="cart"), Coordinate(1, name="pole")
+    found = with_declared_units(cart_pole, [cart, pole, Coordinate(0, rate=True)])
+    assert [m.unit for m in found] == ["m", "rad", "m/s"]
+    assert found[0].limit == 1e3
+    for wrong in (Coordinate(1, name="pole", unit="m"), Coordinate(0, name="cart", unit="rad")):
+        with pytest.raises(ValueError, match=f"'{wrong.name}'.*{wrong.unit!r}.*CartPole declares"):
+            with_declared_units(cart_pole, [wrong])
+    assert [declared_unit(KnifeEdge(1.0, 1.0, 0.0), Coordinate(i)) for i in range(4)] == [
+        "rad",
+        "m",
+        "m",
+        "",
+    ]
+    run = Run(np.linspace(0.0, 1.0, 5), {"cart": np.zeros((5, 1))}, None)
+    with pytest.raises(ValueError, match="correct `state_names`"):
+        Problem(cart_pole, [Positive("pole_mass")], [Coordinate(0, name="cart", unit="rad")], [run])

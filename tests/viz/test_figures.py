@@ -91,6 +91,8 @@ def test_cost_is_logarithmic_where_positive_and_leaves_out_what_is_not_finite():
     assert figure.axes[0].get_yscale() == "log"
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_xdata(), [1, 3])
     assert cost_figure(np.array([1.0, -1.0])).axes[0].get_yscale() == "linear"
+    mean = lines(cost_figure(np.arange(6.0) ** 2, averaged=3))["mean of the last 3"].get_xydata()
+    np.testing.assert_allclose(mean, [[3, 5 / 3], [4, 14 / 3], [5, 29 / 3], [6, 50 / 3]])
 
 
 def test_horizon_has_its_own_axis():

@@ -106,25 +106,43 @@ def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
 
 
 @pytest.mark.parametrize(
-    ("columns", "label"),
-    [(("angle", "x", "y"), "rad"), (("x", "y", "z"), "m"), (("angle", "x", "y", "z"), "rad, m")],
+    ("columns", "names", "label"),
+    [
+        (("angle", "x", "y"), ["angle"], "angle / rad"),
+        (("x", "y", "z"), ["z"], "z / m"),
+        (("angle", "x", "y", "z"), ["angle / rad", "z / m"], "pose"),
+    ],
 )
-def test_unit_of_what_a_path_leaves_out(monkeypatch, columns, label):
-    """The path shows x and y. Of a part in "rad, m", the chart shows the angle, or the angle and the height."""
+def test_unit_of_what_a_path_leaves_out(monkeypatch, columns, names, label):
+    """The path shows x and y. Of a part in "rad, m", the chart shows the angle, or the angle and the height, each with its
+    unit in the legend."""
     found = []
     monkeypatch.setattr(_charts_of, "quantities_chart", lambda *given: found.append(given))
     left = [column for column in columns if column not in ("x", "y")]
     values = np.arange(4.0 * len(columns)).reshape(4, -1)
     list(_charts_of._part_chart(None, Part("pose", columns, "rad, m"), values))
-    ((_, _, shown, _, title, said),) = found
-    assert said.removeprefix("in ").split(" / ")[-1] == label
+    ((_, _, shown, legend, title, said),) = found
+    assert said == label
+    assert legend == names
     assert shown.shape[1] == len(left)
     assert title.lower() == ", ".join(left)
 
 
 def test_columns_as_symbols():
-    columns = ("theta_1", "phi_dot", "b_2_dot", "theta_ddot_3", "wheel_angle_1", "v_x", "angle")
-    symbols = ["θ₁", "φ\u0307", "b\u0307₂", "θ\u0308₃", "wheel angle 1", "v_x", "angle"]
+    columns = (
+        "theta_1",
+        "phi_dot",
+        "b_2_dot",
+        "theta_ddot_3",
+        "wheel_angle_1",
+        "v_x",
+        "angle",
+        "q1_1",
+        "q_12",
+    )
+    symbols = [
+        "θ₁", "φ\u0307", "ḃ₂", "θ\u0308₃", "wheel angle 1", "v_x", "angle", "q₁,₁", "q₁₂",
+    ]  # fmt: skip
     assert list(map(_charts_of.symbol, columns)) == symbols
 
 
@@ -132,7 +150,7 @@ def test_columns_as_symbols():
     ("names", "stem"),
     [
         (["Ω₁", "Ω₂"], "Ω"), (["wheel angle 1", "wheel angle 2"], "wheel angle"), (["v_x", "v_y"], "v"), (["x", "θ"], ""),
-        (["height", "heading"], ""), (["σ"], "σ"), (["b₁", "c₁"], ""),
+        (["height", "heading"], ""), (["σ"], "σ"), (["b₁", "c₁"], ""), (["q₂,₁", "q₂,₁₂"], "q"),
     ],
 )  # fmt: skip
 def test_common_part_of_names(names, stem):

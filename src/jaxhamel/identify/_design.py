@@ -37,6 +37,7 @@ from jaxhamel.identify._checks._problem import (
     check_planned,
 )
 from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._units import with_declared_units
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions
 from jaxhamel.identify._linearised._losses import Squares
@@ -87,6 +88,7 @@ class Experiment:
         system = with_array_leaves(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
+        measurements = with_declared_units(system, measurements)
         check_parameters(parameters)
         _checks.check_times(jnp.asarray(ts))
         check_noise_given(measurements)

@@ -14,6 +14,7 @@ from jaxhamel.identify._checks._runs import check_measurement_columns, check_noi
 from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of
+from jaxhamel.identify._data._units import with_declared_units
 from jaxhamel.identify._linearised._losses import AbstractLoss, Squares, check_loss
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, check_prior_fits
@@ -72,6 +73,7 @@ class Problem:
         system = with_array_leaves(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
+        measurements = with_declared_units(system, measurements)
         runs = _checks.each_of("runs", runs, Run)
         priors = _checks.each_of("priors", priors, StatePrior)
         loss = Squares() if loss is None else loss

@@ -55,6 +55,11 @@ class System(eqx.Module):
     state_names: ClassVar[State | None] = None
     on_ground: ClassVar[bool] = False
 
+    @property
+    def unit_of_parts(self) -> str:
+        """The SI unit of the prescribed motion θ of the parts, for tables and figures; several with ", " between them."""
+        return "rad or m"
+
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """The Lagrangian L(t, q, v) of the system without constraints [J]; with `prescribed_motion`, L(t, q, v, control)."""
         raise TypeError(

@@ -39,4 +39,4 @@ def rail_parameters(system: Any, t: Time, control: Control) -> tuple[Output, ...
         return ()
     names = tuple(f"theta_{i + 1}" for i in range(system.n_masses))
     title = "Position of the masses on their rails"
-    return (Output(control(t), "angles", names, "rad", title),)
+    return (Output(control(t), "angles", names, system.unit_of_parts, title),)

@@ -2,10 +2,10 @@
 
 A rail maps θ to a position ζ(θ) in the body frame. All rails of one kind are one object, which maps
 `theta (n,)` to the positions `(n, 3)`. Any callable pytree with this map can take its place; ζ′ and
-ζ″ come from autodiff.
+ζ″ come from autodiff. An attribute `unit` gives the unit of θ for tables and figures.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ from jaxhamel.mechanics._description._parameters import as_parameter
 class _PlaneRails(eqx.Module):
     """Closed curves ζ(θ) = c + x(θ) e + y(θ) n × e in planes with normal n, zero direction e."""
 
+    unit: ClassVar[str] = "rad"  # of θ
     normal: Float[Array, "n 3"]
     zero: Float[Array, "n 3"]
     centre: Float[Array, "n 3"]
@@ -140,6 +141,7 @@ class StraightRails(eqx.Module):
     **Raises:** ValueError where shapes disagree or a direction is not a unit vector.
     """
 
+    unit: ClassVar[str] = "m"  # of θ
     origin: Float[Array, "n 3"]
     direction: Float[Array, "n 3"]
 
@@ -186,6 +188,12 @@ class MixedRails(eqx.Module):
         """Number of masses of all groups."""
         return sum(group.n_masses for group in self.groups)
 
+    @property
+    def unit(self) -> str:
+        """The unit of θ, or one unit for each mass with ", " between them if the groups have different ones."""
+        units = [unit_of_rails(group) for group in self.groups for _ in range(group.n_masses)]
+        return units[0] if len(set(units)) == 1 else ", ".join(units)
+
     def __call__(self, theta: Float[Array, " n"]) -> Float[Array, "n 3"]:
         positions, first = [], 0
         for group in self.groups:
@@ -193,6 +201,11 @@ class MixedRails(eqx.Module):
             positions.append(group(theta[first:last]))
             first = last
         return jnp.concatenate(positions)
+
+
+def unit_of_rails(rails: Any) -> str:
+    """The unit of θ: "rad" or "m" for the rails of this package, and `rails.unit` for others; "rad or m" without one."""
+    return getattr(rails, "unit", "rad or m")
 
 
 def _positive_size(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Array:

@@ -28,6 +28,7 @@ from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._checks import check_inertia, check_rails
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
+from jaxhamel.systems._rails import unit_of_rails
 from jaxhamel.systems._rolling import (
     Contact,
     contact_of,
@@ -124,6 +125,11 @@ class RollingBall(System):
     @property
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.n_masses
+
+    @property
+    def unit_of_parts(self) -> str:
+        """The unit of θ, as the rails give it."""
+        return unit_of_rails(self.rails)
 
     def outputs(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control

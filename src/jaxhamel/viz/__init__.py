@@ -20,6 +20,7 @@ from jaxhamel.viz._figures._closed_loops import region_figure as region_figure
 from jaxhamel.viz._figures._connection import connection_figure as connection_figure
 from jaxhamel.viz._figures._connection import curvature_figure as curvature_figure
 from jaxhamel.viz._figures._connection import gait_figure as gait_figure
+from jaxhamel.viz._figures._ensembles import coordinates_figure as coordinates_figure
 from jaxhamel.viz._figures._ensembles import fan_figure as fan_figure
 from jaxhamel.viz._figures._ensembles import growth_figure as growth_figure
 from jaxhamel.viz._figures._ensembles import histograms_figure as histograms_figure

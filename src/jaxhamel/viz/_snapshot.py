@@ -1,10 +1,11 @@
 """A scene at one time as a matplotlib figure, with the same camera and the same shell of the ball as in the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -13,6 +14,7 @@ from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
 FOCAL = 1.9
+DISTANCE = 2.9  # of the camera from its target with zoom 1, relative to the extent of the scene
 SHELL_PIXELS = 700
 
 
@@ -62,21 +64,78 @@ def snapshot(
     - `view`: azimuth and elevation of the camera in degrees, by default those of the scene.
     - `target`: the point at the centre of the view [m], `(3,)`, by default the scene's focus at that time.
     """
-    i = len(scene.ts) - 1 if time is None else int(np.argmin(np.abs(scene.ts - time)))
-    distance = 2.9 * scene.extent / zoom
-    aim = scene.focus[i] if target is None else np.asarray(target, dtype=float)
-    camera = Camera.looking_at(aim, scene.view if view is None else view, distance)
     with rc_context(MATPLOTLIB):
         figure = canvas(*size, layout=None)
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.axis("off")
-        wide = size[0] / size[1]
-        axes.set(xlim=(-wide, wide), ylim=(-1.0, 1.0))
-        if scene.ground is not None:
-            _ground(axes, camera, aim, distance, scene)
-        for thing in scene.things:
-            _draw(axes, camera, thing, i)
+        draw_scene(axes, scene, time, zoom=zoom, shape=size, view=view, target=target)
     return figure
+
+
+def draw_scene(
+    axes: Axes,
+    scene: Scene,
+    time: float | None = None,
+    *,
+    zoom: float = 1.0,
+    shape: tuple[float, float] = (1.0, 1.0),
+    view: tuple[float, float] | None = None,
+    target: Sequence[float] | None = None,
+) -> None:
+    """Draws the scene at one time into axes whose width and height have the ratio of the two numbers in `shape`.
+
+    The other arguments are those of `snapshot`.
+    """
+    i = len(scene.ts) - 1 if time is None else int(np.argmin(np.abs(scene.ts - time)))
+    distance = DISTANCE * scene.extent / zoom
+    aim = scene.focus[i] if target is None else np.asarray(target, dtype=float)
+    camera = Camera.looking_at(aim, scene.view if view is None else view, distance)
+    axes.axis("off")
+    wide = shape[0] / shape[1]
+    axes.set(xlim=(-wide, wide), ylim=(-1.0, 1.0))
+    if scene.ground is not None:
+        _ground(axes, camera, aim, distance, scene)
+    for thing in scene.things:
+        _draw(axes, camera, thing, i)
+
+
+def framed(
+    scene: Scene, times: Sequence[float], *, margin: float = 0.1
+) -> tuple[tuple[float, float, float], float]:
+    """The target and the zoom with which the bodies and trails of a scene fill a square picture at all of the given times.
+
+    **Arguments:** `times` [s]; `margin`: the width of the margin, relative to half of the picture's width.
+    """
+    frames = [int(np.argmin(np.abs(scene.ts - time))) for time in times]
+    points = np.concatenate(
+        [x for i in frames for thing in scene.things for x in _outline(thing, i)]
+    )
+    target = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    distance = DISTANCE * scene.extent
+    for _ in range(20):  # the perspective changes with the distance: a fixed-point iteration
+        camera = Camera.looking_at(target, scene.view, distance)
+        low, high = camera.project(points).min(axis=0), camera.project(points).max(axis=0)
+        aside = 0.5 * (low + high) * distance / (2.0 * FOCAL)
+        target = target + aside @ camera.axes[:2]
+        distance *= 0.5 * float(np.max(high - low)) / (1.0 - margin)
+        distance = max(distance, float(np.max((points - target) @ -camera.axes[2])) * 1.05)
+    return (
+        float(target[0]),
+        float(target[1]),
+        float(target[2]),
+    ), DISTANCE * scene.extent / distance
+
+
+def _outline(thing: Thing, i: int) -> Iterator[np.ndarray]:
+    """Yields the points `(P, 3)` of an object that must lie in a picture of the i-th time; none of an arrow."""
+    match thing:
+        case Sphere(radius=radius, pose=pose):
+            yield pose.position[i] + 1.2 * radius * np.concatenate([np.eye(3), -np.eye(3)])
+        case Points(positions=positions, pose=pose) | Curve(points=positions, pose=pose):
+            yield _placed(positions, pose, i)
+        case Trail(points=points):
+            yield points
+        case Triad(length=length, pose=pose):
+            yield _placed(length * np.eye(3), pose, i)
 
 
 def _draw(axes, camera: Camera, thing: Thing, i: int) -> None:

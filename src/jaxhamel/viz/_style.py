@@ -128,8 +128,8 @@ class _Shared(ScalarFormatter):
 
 
 def in_label(unit: str) -> str:
-    """The unit after the "/" of a label: in brackets if it has a "/" itself, or if it is a list such as "m, rad"."""
-    return f"({unit})" if "/" in unit or "," in unit else unit
+    """The unit after the "/" of a label: in brackets if it has a "/" itself or is a list ("m, rad", "rad or m")."""
+    return f"({unit})" if re.search(r"[/,]| or ", unit) else unit
 
 
 def labelled(label: str, offset: float, power: int) -> str:

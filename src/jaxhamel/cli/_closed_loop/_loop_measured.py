@@ -11,13 +11,12 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.cli._closed_loop._loop import Robots
-from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced_by_all
 from jaxhamel.control import ControlProblem, Regulator
 from jaxhamel.ensemble import lanes
 from jaxhamel.mechanics import Constant, MovingParts, System
-from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.simulate import Trajectory
 from jaxhamel.systems._rolling import friction_needed
+from jaxhamel.viz._motion._many_motions import TracedPoint, coordinates_of, traced_by_all
 
 SAMPLES_PER_FORCE = 10  # contact forces are computed at every tenth sample
 
@@ -177,25 +176,6 @@ def _contact(system, axes, states):
 
     of_all = lanes(force, (axes, None, 0, 0, 0))
     return jax.lax.map(lambda now: of_all(system, *now), states)
-
-
-def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
-    """Names, units and values of the coordinates that are plotted over time.
-
-    `q` has leading axes, such as robots and times; the values have the same, followed by one axis of coordinates.
-    """
-    names, units, columns = [], [], []
-    for part, x in zip(state_of(system).q, jax.tree.leaves(q), strict=True):
-        if part.chart and part.columns:
-            names.extend(part.names(x.shape[-1]))
-            units.extend(part.units(x.shape[-1]))
-            columns.append(np.asarray(x))
-    whole = np.concatenate(columns, axis=-1) if columns else np.zeros((*_leading(q), 0))
-    return tuple(names), tuple(units), whole
-
-
-def _leading(q: Any) -> tuple[int, ...]:
-    return jax.tree.leaves(q)[0].shape[:-1]
 
 
 def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.ndarray:

@@ -22,13 +22,11 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     HeldCoordinates,
     HeldMotions,
     LoopMeasures,
-    coordinates_of,
     measured,
     motions_in,
     plan_size,
     planned_coordinates,
 )
-from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
 from jaxhamel.cli._closed_loop._units import unit_of_commands, unit_of_distance
 from jaxhamel.cli._commands._closed_loop_report import (
     ClosedLoop,
@@ -57,6 +55,7 @@ from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
 from jaxhamel.viz._motion._companion import Companion
+from jaxhamel.viz._motion._many_motions import TracedPoint, coordinates_of, traced, traced_point
 
 # Without `tolerance`, a robot has followed the plan if its tracking error is at most this share of the path's size.
 SHARE = 0.02

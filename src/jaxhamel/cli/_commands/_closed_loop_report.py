@@ -27,6 +27,7 @@ from jaxhamel.viz._motion._companion import Companion
 
 PATHS_SHOWN = 200  # number of robots whose paths are drawn
 UNSTABLE = 10.0  # a loop counts as unstable if small deviations grow by this factor until the end of the plan
+AVERAGED = 25  # number of updates over which the learning curve is averaged, since their costs contain noise
 DRAWN = 400  # approximate number of points of each path that is drawn
 
 
@@ -167,6 +168,7 @@ def curve_of(policy: TrainedPolicy) -> Chart:
         policy.costs,
         title="The policy's cost before every update",
         ylabel="cost, relative to the regulator's",
+        averaged=AVERAGED,
     )
     figure.axes[0].set_xlabel("update")
     return Chart("policy", figure, "The cost of the policy before every update of its training")

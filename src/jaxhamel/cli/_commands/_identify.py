@@ -47,7 +47,7 @@ def run_identify(
     """
     budget = seconds_of(scenario, max_seconds)
     system = build_identified_system(scenario)
-    control, measurements = build_control(scenario, system), build_measurements(scenario)
+    control, measurements = build_control(scenario, system), build_measurements(scenario, system)
     if data is None:
         data, paths = _synthetic_runs(scenario, out, measurements, control, seed)
     else:

@@ -39,7 +39,7 @@ def run_predict(
 ) -> Outcome:
     """Predicts a measured run from its first `seconds`, and writes the files of the command."""
     system = build_identified_system(scenario)
-    control, measurements = build_control(scenario, system), _measurements(scenario)
+    control, measurements = build_control(scenario, system), _measurements(scenario, system)
     data = read_run(scenario, run, measurements, control)
     check_fit_step(scenario["fit"]["dt"], float(data.ts[-1] - data.ts[0]))
     folder(out)
@@ -68,9 +68,9 @@ def run_predict(
     return outcome
 
 
-def _measurements(scenario: Scenario) -> tuple[Any, ...]:
+def _measurements(scenario: Scenario, system: Any) -> tuple[Any, ...]:
     """The measurements, with the noise of `prediction.noise` if it is given."""
-    measurements, noise = build_measurements(scenario), scenario["prediction"]["noise"]
+    measurements, noise = build_measurements(scenario, system), scenario["prediction"]["noise"]
     if not noise:
         return measurements
     if len(noise) != len(measurements):

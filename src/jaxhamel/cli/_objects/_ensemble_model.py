@@ -40,12 +40,12 @@ class EnsembleModel:
         self.ts = np.linspace(full[0], full[-1], table["samples"])
         self.asked = None if path is None else along(path, self.ts)
 
-    def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Array | None]:
-        """The quantities of each trajectory; for a ball also its path on the ground, else None."""
+    def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Any]:
+        """The quantities of each trajectory; for a ball also its path on the ground, for other systems q at all times."""
         motions = self.motions(samples)
         if isinstance(motions.system, RollingBall):
             return _of_ball(self.ts, self.asked, motions), motions.q[1]
-        return _of_any(motions), None
+        return _of_any(motions), motions.q
 
     def motions(self, samples: Mapping[str, Any]) -> Motions:
         """Simulates a block of samples. Values that all trajectories share have no batch axis."""

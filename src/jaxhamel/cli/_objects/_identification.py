@@ -20,7 +20,7 @@ from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.geometry import SO3
-from jaxhamel.identify._data._units import SI_UNIT, TO_SI, unit_problem
+from jaxhamel.identify._data._units import SI_UNIT, TO_SI, unit_problem, with_declared_units
 from jaxhamel.identify._fit_stages import leaves_of
 from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.simulate import simulate
@@ -65,9 +65,13 @@ def build_identified_system(scenario: Scenario) -> Any:
     return system
 
 
-def build_measurements(scenario: Scenario) -> tuple[Any, ...]:
-    """Builds the measurements of `[[measurements]]`, and checks the units of their columns."""
+def build_measurements(scenario: Scenario, system: Any) -> tuple[Any, ...]:
+    """Builds the measurements of `[[measurements]]`, and checks the units of their columns against the measurements and the
+    system's class.
+    """
     found = tuple(_measurement(i, dict(t)) for i, t in enumerate(scenario["measurements"]))
+    with named(None):
+        found = with_declared_units(system, found)
     units_of(scenario, found)
     return found
 

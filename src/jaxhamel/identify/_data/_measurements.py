@@ -114,16 +114,18 @@ class Measured(AbstractMeasurement):
         return jnp.atleast_1d(self.function(system, t, q, u, control))
 
 
-_LIMITS = {"rad": 4 * math.pi, "rad/s": 100.0, "m": 1e3}  # of a coordinate, if none is given
+def usual_limit(unit: str) -> float:
+    """The `limit` of a coordinate with this unit, if none is given."""
+    return {"rad": 4 * math.pi, "rad/s": 100.0, "m": 1e3}.get(unit, math.inf)
 
 
 class Coordinate(AbstractMeasurement):
     """A joint angle or another entry of the stored configuration: `q[index]`, or `q[part][index]` on a product space.
 
     **Arguments:** `index`; `part`: index of the factor of a product space, None if q is one array; `rate`: whether the time
-    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit` (by default rad, or rad/s for a
-    rate), `noise`, `offset`, `limit` (by default two turns, 100 rad/s or 1 km, none for other units) as for all
-    measurements.
+    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit` (by default that of the system's
+    class where a problem is made, and until then rad, or rad/s for a rate), `noise`,
+    `offset`, `limit` (by default two turns, 100 rad/s or 1 km, none for other units) as for all measurements.
     """
 
     index: int = eqx.field(static=True)
@@ -135,13 +137,14 @@ class Coordinate(AbstractMeasurement):
     noise: Any = None
     offset: float | None = None
     limit: float = eqx.field(static=True, default=None)
+    unit_given: bool = eqx.field(static=True, init=False)
 
     def __post_init__(self) -> None:
-        self.columns = self.columns or (self.name,)
+        self.columns, self.unit_given = self.columns or (self.name,), self.unit is not None
         if self.unit is None:
             self.unit = "rad/s" if self.rate else "rad"
         if self.limit is None:
-            self.limit = _LIMITS.get(self.unit, math.inf)
+            self.limit = usual_limit(self.unit)
 
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

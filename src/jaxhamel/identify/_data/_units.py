@@ -1,9 +1,18 @@
-"""The units of columns in files: their factors to SI, and whether they fit a measurement."""
+"""The units of columns in files: their factors to SI, and whether they fit a measurement and the system's class."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from jaxhamel.identify._data._measurements import AbstractMeasurement, Coordinate
+import jax
+
+from jaxhamel.identify._data._measurements import (
+    AbstractMeasurement,
+    Coordinate,
+    usual_limit,
+)
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._declarations import state_of
 
 # The factor of each unit and its SI unit.
 _UNITS = {
@@ -35,6 +44,46 @@ TO_SI = {unit: factor for unit, (factor, _) in _UNITS.items()}
 SI_UNIT = {unit: si for unit, (_, si) in _UNITS.items()}
 
 
+def with_declared_units(
+    system: System, measurements: Sequence[AbstractMeasurement]
+) -> tuple[AbstractMeasurement, ...]:
+    """The measurements, in which each `Coordinate` without a unit has the unit of the system's class, if it declares one.
+
+    **Raises:** `ValueError` for a `Coordinate` with a unit of another kind than the declared one, such as m for an angle.
+    """
+    return tuple(_with_declared_unit(system, m) for m in measurements)
+
+
+def _with_declared_unit(system: System, m: AbstractMeasurement) -> AbstractMeasurement:
+    declared = declared_unit(system, m) if isinstance(m, Coordinate) else ""
+    given = SI_UNIT.get(m.unit, m.unit)
+    if not isinstance(m, Coordinate) or not declared or declared == given:
+        return m
+    if m.unit_given:
+        raise ValueError(
+            f"measurement {m.name!r} has the unit {m.unit!r}, but {type(system).__name__} declares {declared!r} for "
+            f"{'the rate of ' if m.rate else ''}this coordinate (index {m.index}"
+            f"{'' if m.part is None else f', part {m.part}'}). Measure another index, give values in {declared!r}, or "
+            "correct `state_names` of the class."
+        )
+    limit = m.limit if m.limit != usual_limit(m.unit) else usual_limit(declared)
+    return replace(m, unit=declared, limit=limit)
+
+
+def declared_unit(system: System, coordinate: Coordinate) -> str:
+    """The SI unit that the system's class declares for a measured coordinate, or that its space implies; empty if neither
+    does.
+    """
+    k, i = coordinate.part or 0, coordinate.index
+    parts, sizes = state_of(system).q, [x.shape[-1] for x in jax.tree.leaves(system.space.stored)]
+    if len(parts) != len(sizes) or not 0 <= k < len(sizes) or not -sizes[k] <= i < sizes[k]:
+        return ""
+    unit = parts[k].units(sizes[k])[i]
+    if unit not in ("m", "rad"):  # several units for one number, or one that is not known
+        return ""
+    return f"{unit}/s" if coordinate.rate else unit
+
+
 def unit_problem(
     column: str, unit: str, time: str, measurements: Sequence[AbstractMeasurement]
 ) -> str | None:
@@ -53,7 +102,7 @@ def _si_unit_of(column: str, time: str, measurements: Sequence[AbstractMeasureme
     measured = next((m for m in measurements if column in m.columns), None)
     if measured is None or measured.size != measured.error_size:
         return ""
-    is_default = isinstance(measured, Coordinate) and measured.unit in ("rad", "rad/s")
+    is_default = isinstance(measured, Coordinate) and not measured.unit_given
     return "" if is_default else SI_UNIT.get(measured.unit, "")
 
 

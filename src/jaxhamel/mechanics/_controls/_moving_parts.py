@@ -1,5 +1,6 @@
 """Systems with moving parts whose control is the parts' acceleration: position and rate of the parts belong to the state."""
 
+import re
 from typing import Any
 
 import equinox as eqx
@@ -92,10 +93,10 @@ class MovingParts(System):
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The parts of the inner system's state, θ and θ̇, and of the control θ̈."""
-        own = state_of(self.system)
-        place = Part("parts", "theta", "rad or m", "prescribed motion of the parts")
-        rate = Part("part_rates", "theta_dot", "rad/s or m/s", "of the parts")
-        second = Part("accelerations", "theta_ddot", "rad/s² or m/s²", "of the parts")
+        own, unit = state_of(self.system), self.system.unit_of_parts
+        place = Part("parts", "theta", unit, "prescribed motion of the parts")
+        rate = Part("part_rates", "theta_dot", _per(unit, "s"), "of the parts")
+        second = Part("accelerations", "theta_ddot", _per(unit, "s²"), "of the parts")
         return State((*own.q, place), (*own.u, rate), (second,))
 
     @property
@@ -232,3 +233,8 @@ def has_loops(system: System) -> bool:
     while isinstance(system, Kinematic | MovingParts):
         system = system.system
     return overrides(system, "holonomic")
+
+
+def _per(unit: str, time: str) -> str:
+    """The units divided by a unit of time: "rad or m" becomes "rad/s or m/s"."""
+    return re.sub(r"\b(?!or\b)[^\s,]+", rf"\g<0>/{time}", unit)

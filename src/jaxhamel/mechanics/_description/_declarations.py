@@ -10,6 +10,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
+from jaxhamel.geometry import SE2, SO2, AbstractSpace, Product
+
 
 class Part(NamedTuple):
     """A part of the state or of the control: one factor of the configuration, or some neighbouring quasi-velocities or
@@ -118,14 +120,23 @@ def parts_of(names: State, q: Any, u: Any) -> list[tuple[Part, Any]]:
     return found
 
 
+# the units of the numbers in which an element of a group is stored: the angle, or the angle, x and y
+_UNITS: dict[type[AbstractSpace], str] = {SO2: "rad", SE2: "rad, m, m"}
+
+
 def state_of(system: Any) -> State:
-    """The parts of a system's state: those that its class names, or one for each array of q and one for u."""
+    """The parts of a system's state: those that its class names, or one for each array of q and one for u.
+
+    Without names, poses in a plane and angles of rotation have the units of their groups, other numbers no unit.
+    """
     if system.state_names is not None:
         return system.state_names
     arrays = jax.tree.leaves(system.space.stored)
     many = len(arrays) > 1
+    factors = system.space.spaces if isinstance(system.space, Product) else (system.space,)
+    units = [_UNITS.get(type(x), "") for x in factors] if len(factors) == len(arrays) else []
     q = tuple(
-        Part(f"q_{i + 1}" if many else "q", f"q{i + 1}" if many else "q")
-        for i, _ in enumerate(arrays)
+        Part(f"q_{i + 1}" if many else "q", f"q{i + 1}" if many else "q", unit)
+        for i, unit in enumerate(units or [""] * len(arrays))
     )
     return State(q, (Part("u", "u"),) if system.n_independent else ())

@@ -4,25 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
 from jaxhamel.viz._figures._canvas import (
-    canvas,
     ground_axes,
     legend_above,
     one_plot,
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT, MATPLOTLIB, in_label
+from jaxhamel.viz._figures._ensembles import MARGIN_OF_PATH, band, coordinate_panels
+from jaxhamel.viz._style import LIGHT, in_label
 
-MARGIN_OF_PATH = 0.35  # width of the margin around the reference path, relative to the path's size
 WIDTH = 1.4  # the least width of the picture of paths, relative to its height
-HEADING = {"size": MATPLOTLIB["axes.titlesize"], "weight": MATPLOTLIB["axes.titleweight"]}
-MOST_COORDINATES = 12  # the largest number of coordinates that are drawn
 
 
 @styled
@@ -31,7 +27,7 @@ def held_paths_figure(
     open_loop: Float[ndarray, "C T 2"],
     reference: Float[ndarray, "S 2"],
     *,
-    title: str = "Paths with feedback, and of the same robots without",
+    title: str = "Paths with feedback and without",
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
@@ -94,8 +90,8 @@ def held_errors_figure(
     `(C, T)`, in `unit`; NaN after a motion has ended early.
     """
     figure, axes = one_plot()
-    _band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
-    _band(axes, ts, _positive_errors(closed), "series1", "with feedback")
+    band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
+    band(axes, ts, _positive_errors(closed), "series1", "with feedback")
     axes.set_yscale("log")
     time_axis(axes, ts, title, f"distance / {in_label(unit)}" if unit else "distance")
     legend_above(axes)
@@ -121,21 +117,8 @@ def held_coordinates_figure(
     without, `(C, T, n)`, NaN after a motion has ended early; `plan`: the coordinates of the plan, `(T, n)`; `names`: the
     name of each coordinate, with its unit.
     """
-    count = min(len(names), MOST_COORDINATES)
-    columns = 1 if count < 3 else 2
-    rows = -(-count // columns)
-    figure = canvas(height=max(3.7, 1.0 + 1.6 * rows))
-    for i, name in enumerate(names[:count]):
-        axes = figure.add_subplot(rows, columns, i + 1)
-        _band(axes, ts, open_loop[..., i], "series2", "open loop")
-        _band(axes, ts, closed[..., i], "series1", "with feedback")
-        axes.plot(ts, plan[:, i], "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
-        _limit_ordinate(axes, plan[:, i])
-        time_axis(axes, ts, "", name, last=i + columns >= count)
-    lines, labels = figure.axes[0].get_legend_handles_labels()
-    heading = {"title": title, "title_fontproperties": HEADING, "alignment": "left"}
-    figure.legend(lines, labels, loc="outside upper left", ncols=3, **heading)
-    return figure
+    bands = ((open_loop, "series2", "open loop"), (closed, "series1", "with feedback"))
+    return coordinate_panels(ts, bands, plan, "plan", names, title)
 
 
 @styled
@@ -180,25 +163,6 @@ def region_figure(
     return figure
 
 
-def _limit_ordinate(axes: Axes, plan: Float[ndarray, " T"]) -> None:
-    """Limits the ordinate to the neighbourhood of the plan, unless the plan is constant."""
-    low, high = float(np.min(plan)), float(np.max(plan))
-    if high - low > 1e-6 * max(abs(low), abs(high)):
-        room = MARGIN_OF_PATH * (high - low)
-        axes.set_ylim(low - room, high + room)
-
-
 def _positive_errors(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
     """The errors, with NaN at times at which none is positive, since a logarithmic axis cannot show zero."""
     return np.where((np.nan_to_num(errors) > 0).any(axis=0), errors, np.nan)
-
-
-def _band(axes: Axes, ts: ndarray, values: ndarray, role: str, label: str) -> None:
-    """Draws the median of values `(B, T)` over time, and the band that contains 90 % of them."""
-    known = np.isfinite(values).any(axis=0)
-    if not known.any():
-        return
-    at, found = ts[known], values[:, known]
-    low, middle, high = np.nanquantile(found, (0.05, 0.5, 0.95), axis=0)
-    axes.fill_between(at, low, high, color=LIGHT[role], alpha=0.22, linewidth=0)
-    axes.plot(at, middle, color=LIGHT[role], label=f"{label}: median, 90 %")

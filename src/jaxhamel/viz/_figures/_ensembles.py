@@ -1,6 +1,6 @@
-"""Figures of many motions: fans of paths, end points, histograms."""
+"""Figures of many motions: fans of paths, end points, coordinates over time, histograms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -18,8 +18,11 @@ from jaxhamel.viz._figures._canvas import (
     styled,
     time_axis,
 )
-from jaxhamel.viz._style import LIGHT, in_label, roles
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB, in_label, roles
 
+MARGIN_OF_PATH = 0.35  # width of the margin around a reference, relative to its size
+HEADING = {"size": MATPLOTLIB["axes.titlesize"], "weight": MATPLOTLIB["axes.titleweight"]}
+MOST_COORDINATES = 12  # the largest number of coordinates that are drawn
 MOST_BINS = 70  # the largest number of bins in a histogram
 
 # of the points x of a two-dimensional standard normal distribution, 50 % and 95 % have |x|² below these values
@@ -35,8 +38,9 @@ def fan_figure(
     *,
     title: str = "Paths",
     unit: str = "m",
+    labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
-    """Many paths on the ground as thin lines, and the nominal one; both axes have the same scale.
+    """Many paths in a plane as thin lines, and the nominal one; both axes have the same scale.
 
     **Arguments:** `paths`: the paths [m], `(B, T, 2)`, NaN after a path has ended early; `nominal`: the nominal path [m],
     `(T, 2)`.
@@ -48,7 +52,7 @@ def fan_figure(
     axes.plot([], [], color=LIGHT["series1"], label=f"{counted(len(paths), 'trajectory')}")
     if nominal is not None:
         axes.plot(*nominal.T, color=LIGHT["ink"], label="nominal")
-    ground_axes(axes, title, unit)
+    ground_axes(axes, title, unit, labels)
     legend_above(axes)
     return figure
 
@@ -132,6 +136,80 @@ def growth_figure(
     time_axis(axes, ts, title, f"distance / {in_label(unit)}")
     legend_above(axes)
     return figure
+
+
+@styled
+def coordinates_figure(
+    ts: Float[ndarray, " T"],
+    values: Float[ndarray, "B T n"],
+    nominal: Float[ndarray, "T n"],
+    names: Sequence[str],
+    *,
+    title: str = "Coordinates of the trajectories",
+) -> Figure:
+    """Each coordinate of many trajectories over time; that of the nominal one is dashed.
+
+    A line is the median over the trajectories; a band contains 90 % of them. At most twelve coordinates are drawn.
+
+    **Arguments:** `ts`: the times [s], `(T,)`; `values`: the n coordinates, `(B, T, n)`, NaN after a trajectory has ended
+    early; `nominal`: the coordinates of the nominal trajectory, `(T, n)`; `names`: the name of each coordinate, with its
+    unit.
+    """
+    one = ((values, "series1", ""),)
+    return coordinate_panels(ts, one, nominal, "nominal", names, title, around=False)
+
+
+def coordinate_panels(
+    ts: Float[ndarray, " T"],
+    bands: Sequence[tuple[Float[ndarray, "B T n"], str, str]],
+    reference: Float[ndarray, "T n"],
+    reference_name: str,
+    names: Sequence[str],
+    title: str,
+    around: bool = True,
+) -> Figure:
+    """A figure with a panel for each of at most `MOST_COORDINATES` coordinates: bands over time, and the reference, dashed.
+
+    **Arguments:** `bands`: the values, the colour's role and the label of each band; `around`: whether the panels show the
+    neighbourhood of the reference only.
+    """
+    count = min(len(names), MOST_COORDINATES)
+    columns = 1 if count < 3 else 2
+    rows = -(-count // columns)
+    figure = canvas(height=max(3.7, 1.0 + 1.6 * rows))
+    for i, name in enumerate(names[:count]):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        for values, role, label in bands:
+            band(axes, ts, values[..., i], role, label)
+        axes.plot(
+            ts, reference[:, i], "--", color=LIGHT["ink"], linewidth=1.2, label=reference_name
+        )
+        if around:
+            _limit_ordinate(axes, reference[:, i])
+        time_axis(axes, ts, "", name, last=i + columns >= count)
+    lines, labels = figure.axes[0].get_legend_handles_labels()
+    heading = {"title": title, "title_fontproperties": HEADING, "alignment": "left"}
+    figure.legend(lines, labels, loc="outside upper left", ncols=3, **heading)
+    return figure
+
+
+def _limit_ordinate(axes: Axes, plan: Float[ndarray, " T"]) -> None:
+    """Limits the ordinate to the neighbourhood of the plan, unless the plan is constant."""
+    low, high = float(np.min(plan)), float(np.max(plan))
+    if high - low > 1e-6 * max(abs(low), abs(high)):
+        room = MARGIN_OF_PATH * (high - low)
+        axes.set_ylim(low - room, high + room)
+
+
+def band(axes: Axes, ts: ndarray, values: ndarray, role: str, label: str) -> None:
+    """Draws the median of values `(B, T)` over time, and the band that contains 90 % of them, in the colour of the role."""
+    known = np.isfinite(values).any(axis=0)
+    if not known.any():
+        return
+    at, found = ts[known], values[:, known]
+    low, middle, high = np.nanquantile(found, (0.05, 0.5, 0.95), axis=0)
+    axes.fill_between(at, low, high, color=LIGHT[role], alpha=0.22, linewidth=0)
+    axes.plot(at, middle, color=LIGHT[role], label=": ".join(filter(None, (label, "median, 90 %"))))
 
 
 def _histogram_range(x: Float[ndarray, " N"]) -> tuple[float, float]:

@@ -175,6 +175,7 @@ def cost_figure(
     title: str = "Cost at every iteration",
     ylabel: str = "cost",
     horizon: Float[ndarray, " K"] | None = None,
+    averaged: int = 1,
 ) -> Figure:
     """The cost over the iterations of a search, on a logarithmic scale if they are positive and differ by a factor of 5.
 
@@ -182,20 +183,40 @@ def cost_figure(
 
     - `costs`: the cost after each iteration, `(K,)`; entries that are not finite are left out.
     - `horizon`: the horizon on which each cost was computed [s], `(K,)`, for methods that extend it step by step.
+    - `averaged`: the number of iterations over which a line averages costs that contain noise, such as those of a training;
+      the costs themselves are dots then.
     """
     figure, axes = one_plot()
     iterations = np.arange(1, len(costs) + 1)
     good = np.isfinite(costs)
-    axes.plot(iterations[good], costs[good], color=LIGHT["series1"], label="cost", linewidth=1.4)
+    if averaged > 1 and np.count_nonzero(good) >= 2 * averaged:
+        _draw_average(axes, iterations[good], costs[good], averaged)
+    else:
+        axes.plot(
+            iterations[good], costs[good], color=LIGHT["series1"], label="cost", linewidth=1.4
+        )
     if good.any() and 0 < 5 * np.min(costs[good]) < np.max(costs[good]):
         axes.set_yscale("log")
     axes.set(title=title, xlabel="iteration", ylabel=ylabel)
+    if axes.get_legend_handles_labels()[0][1:]:
+        legend_above(axes)
     axes.locator_params(axis="x", integer=True)
     axes.margins(x=0.01)
     if horizon is not None:
         _second_axis(axes, iterations, horizon)
     axes.set_label("cost")
     return figure
+
+
+def _draw_average(axes: Axes, iterations: ndarray, costs: ndarray, count: int) -> None:
+    """Draws costs as dots, and a line through the means of the last `count` of them at each iteration."""
+    look = {"color": LIGHT["series1"], "alpha": 0.35, "linewidth": 0}
+    axes.plot(
+        iterations, costs, "o", markersize=3.0, markeredgewidth=0, label="one iteration", **look
+    )
+    means = np.convolve(costs, np.full(count, 1.0 / count), mode="valid")
+    label = f"mean of the last {count}"
+    axes.plot(iterations[count - 1 :], means, color=LIGHT["ink"], linewidth=1.6, label=label)
 
 
 def root_mean_square(ts: Float[ndarray, " T"], values: Float[ndarray, " T"]) -> float:

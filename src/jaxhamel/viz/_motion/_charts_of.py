@@ -1,6 +1,7 @@
 """The charts of a motion: its path, its tracking error, every output, every part of the state, and the invariants."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from jaxhamel.viz._figures._one_motion import (
     path_figure,
     quantities_figure,
 )
-from jaxhamel.viz._motion._numbers import error_of, position, relative_changes
+from jaxhamel.viz._motion._numbers import axes_of_position, error_of, position, relative_changes
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._style import in_label
 
@@ -57,10 +58,19 @@ def _path(run: ShownMotion) -> Iterator[Chart]:
     """Yields the charts of the path seen from above and of the distance from the reference path, if they exist."""
     place = from_above(run)
     if place is not None and place.shape[1] > 1:
-        title = "Path on the ground" if run.system.on_ground else "Path, from above"
+        first, second = (*axes_of_position(run), "x", "y")[:2]
+        level = (first, second) == ("x", "y")
+        title = (
+            "Path on the ground"
+            if run.system.on_ground
+            else "Path, from above"
+            if level
+            else "Path"
+        )
         reference = None if run.reference is None else run.reference[:, :2]
-        figure = path_figure(place[:, :2], reference, title=title, obstacles=edges_of(run))
-        yield Chart("path", figure, "Path of the body, seen from above")
+        look = {"title": title, "labels": (first, second), "obstacles": edges_of(run)}
+        figure = path_figure(place[:, :2], reference, **look)
+        yield Chart("path", figure, f"Path of the body{', seen from above' if level else ''}")
     if (error := error_of(run)) is not None:
         words = "Distance of the body from the reference path over time"
         yield Chart("error", error_figure(run.ts, error), words)
@@ -97,7 +107,9 @@ def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
             yield Chart("path", figure, f"{output.about}")
         case "angles":
             words = "Position of each mass on its rail over time"
-            yield Chart("angles", angles_figure(run.ts, values), words)
+            unit = ", ".join(dict.fromkeys(output.unit.split(", ")))
+            label = with_unit("rail parameter θ", unit)
+            yield Chart("angles", angles_figure(run.ts, values, ylabel=label), words)
         case "forces":
             weight = None if output.level is None else float(np.max(output.level))
             limit = run.friction_limit
@@ -124,8 +136,8 @@ def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Ch
     if not part.chart or not shown:
         return
     names, units = [names[i] for i in shown], part.units(len(columns))
-    label = with_unit(common(names), ", ".join(dict.fromkeys(units[i] for i in shown)))
     title = title_of(part) if len(shown) == len(columns) else capitalised(", ".join(names))
+    names, label = legend_and_label(names, [units[i] for i in shown], part.key.replace("_", " "))
     yield quantities_chart(run, part.key, values[:, shown], names, title, label)
 
 
@@ -155,7 +167,21 @@ def names_and_units_of_controls(system: Any, m: int) -> tuple[list[str], list[st
 def names_and_label(names: Sequence[str], units: Sequence[str]) -> tuple[list[str], str]:
     """The names of controls as in formulas, and the label of the axis of their chart."""
     symbols = [symbol(name) for name in names]
-    return symbols, with_unit(common(symbols) or "control", ", ".join(dict.fromkeys(units)))
+    return legend_and_label(symbols, units, "control", common(symbols) or "control")
+
+
+def legend_and_label(
+    names: Sequence[str], units: Sequence[str], together: str, name: str = ""
+) -> tuple[list[str], str]:
+    """The entries of the legend of a chart and the label of its axis.
+
+    A unit that all quantities share stands in the label, after `name` or what the names have in common; different units
+    stand in the legend, and the label is `together`.
+    """
+    different = list(dict.fromkeys(units))
+    if len(different) > 1:
+        return [with_unit(n, unit) for n, unit in zip(names, units, strict=True)], together
+    return list(names), with_unit(name or common(names), "".join(different))
 
 
 def _moves(column: str, values: np.ndarray) -> bool:
@@ -197,13 +223,22 @@ def quantities_chart(
 
 
 def symbol(column: str) -> str:
-    """The name of a column as in formulas: theta_1 becomes θ₁, phi_dot φ̇, b_1_dot ḃ₁; words without underscores."""
+    """The name of a column as in formulas: theta_1 becomes θ₁, phi_dot φ̇, b_1_dot ḃ₁, q2_3 (the third number of the second
+    array of q) q₂,₃; words have no underscores.
+    """
+    if stored := re.fullmatch(
+        r"(q)(\d+)_(\d+)", column
+    ):  # the second of q's arrays, its third number: q₂,₃
+        return stored[1] + f"{stored[2]},{stored[3]}".translate(LOW)
     name = re.sub(r"^[A-Za-z]+", lambda found: SYMBOLS.get(found[0], found[0]), column)
     parts = re.fullmatch(r"(.)(_d?dot)?_?(\d*)(_d?dot)?", name)
     if parts is None:
         return name if name[1:2] == "_" else name.replace("_", " ")
     letter, before, number, after = parts.groups()
-    return letter + DOTS[before or after] + number.translate(LOW)
+    dotted = unicodedata.normalize(
+        "NFC", letter + DOTS[before or after]
+    )  # matplotlib draws a separate dot into "b"
+    return dotted + number.translate(LOW)
 
 
 def common(names: Sequence[str]) -> str:
@@ -212,7 +247,7 @@ def common(names: Sequence[str]) -> str:
     """
     if len(names) == 1:
         return names[0]
-    stems = {re.sub(r"[ _]?[\d₀-₉]+$|(?<=^.)_?\w$", "", name) for name in names}
+    stems = {re.sub(r"[ _]?[\d₀-₉]+(,[₀-₉]+)?$|(?<=^.)_?\w$", "", name) for name in names}
     return stems.pop() if len(stems) == 1 else ""
 
 

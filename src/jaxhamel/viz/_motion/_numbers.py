@@ -1,6 +1,6 @@
 """Numbers that summarise a motion: distance, angular speed, contact forces, tracking error, changes of the invariants."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,21 @@ def _noun(run: ShownMotion) -> str:
 
 def position(run: ShownMotion) -> np.ndarray | None:
     """The position of the body, `(T, d)`: those of its coordinates x, y, z that it has; None without such coordinates."""
-    names = [part.names(x.shape[1]) for part, x in run.parts]
-    for (_, values), columns in zip(run.parts, names, strict=True):
+    return next((values for _, values in _positions(run)), None)
+
+
+def axes_of_position(run: ShownMotion) -> tuple[str, ...]:
+    """The names of the coordinates in `position`, some of "x", "y", "z"."""
+    return next((names for names, _ in _positions(run)), ())
+
+
+def _positions(run: ShownMotion) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """Yields the coordinates x, y, z of each part of the state that has some: their names, and their values `(T, d)`."""
+    for part, values in run.parts:
+        columns = part.names(values.shape[1])
         places = [i for i, name in enumerate(columns) if name in ("x", "y", "z")]
         if places:
-            return values[:, places]
-    return None
+            yield tuple(columns[i] for i in places), values[:, places]
 
 
 def fastest(run: ShownMotion) -> float:

@@ -1,4 +1,6 @@
-"""The point whose paths are drawn for a closed loop whose task has no path: the point that the system's drawing traces."""
+"""Paths and coordinates of many motions of one system, for figures. The paths are those of the point that the system's
+drawing traces.
+"""
 
 from typing import Any
 
@@ -11,6 +13,7 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel.geometry._quaternion import quaternion_rotate
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._declarations import state_of
 
 FLAT = 0.01  # a path counts as a line if its width is smaller than this share of its length
 
@@ -80,3 +83,22 @@ def _positions_along(point: TracedPoint, system: System, ts: Array, q: Any) -> F
         return position + quaternion_rotate(turned, point.point)
 
     return jax.vmap(at)(ts, q)
+
+
+def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """Names, units and values of the coordinates that are plotted over time.
+
+    `q` has leading axes, such as robots and times; the values have the same, followed by one axis of coordinates.
+    """
+    names, units, columns = [], [], []
+    for part, x in zip(state_of(system).q, jax.tree.leaves(q), strict=True):
+        if part.chart and part.columns:
+            names.extend(part.names(x.shape[-1]))
+            units.extend(part.units(x.shape[-1]))
+            columns.append(np.asarray(x))
+    whole = np.concatenate(columns, axis=-1) if columns else np.zeros((*_leading(q), 0))
+    return tuple(names), tuple(units), whole
+
+
+def _leading(q: Any) -> tuple[int, ...]:
+    return jax.tree.leaves(q)[0].shape[:-1]
