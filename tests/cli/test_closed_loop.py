@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
-from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
-from jaxhamel.cli._closed_loop._units import unit_of_commands, unit_of_distance
+from jaxhamel.cli._closed_loop._loop_measured import (
+    LoopMeasures,
+    unit_of_commands,
+    unit_of_distance,
+)
 from jaxhamel.cli._commands import _control, _meanwhile
 from jaxhamel.cli._commands._closed_loop_report import _loop_numbers
 from jaxhamel.cli._objects._task import build_problem

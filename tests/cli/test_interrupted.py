@@ -20,8 +20,8 @@ import jaxhamel
 from jaxhamel.cli import _exit_status, _interrupt, _terminal
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _control
+from jaxhamel.cli._commands._identify import FittedSoFar
 from jaxhamel.cli._interrupt import Guard, guard
-from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
 from jaxhamel.cli._results import _solution
 from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._scenario._scenario import load, load_identification

@@ -7,9 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxhamel._search import _deadline, _loop
-from jaxhamel._search._deadline import OutOfTime, compiled_before
-from jaxhamel._search._loop import AbstractSearch, Verdict
+from jaxhamel._search import _loop
+from jaxhamel._search._loop import AbstractSearch, OutOfTime, Verdict, compiled_before
 
 
 class Halving(AbstractSearch):
@@ -66,7 +65,7 @@ class Late(Halving):
         super().make_iterations()
 
     def traced(self, x):
-        _deadline._DEADLINE.set(0.0)
+        _loop._DEADLINE.set(0.0)
         return x + 1.0
 
     def look_at_start(self):

@@ -29,7 +29,7 @@ from jaxhamel.viz import (
     snapshot,
     top_edges,
 )
-from jaxhamel.viz._along import along
+from jaxhamel.viz._motion._run import along
 from tests.viz.motions import circular_rails, figure_eight_motion, rolled
 
 

@@ -1,17 +1,21 @@
 """The host's loop around every search: budget, progress reports, Ctrl-C, history.
 
 A kind of search is a subclass of `AbstractSearch`, which makes the iterations and decides on convergence or failure. The
-loop here does everything else, so that all searches end and report in the same way.
+loop here does everything else, so that all searches end and report in the same way. `compiled_before` gives JAX's tracing
+and lowering of a program a deadline, so that its compilation does not begin too late.
 """
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
+import jax.monitoring
 import numpy as np
 
-from jaxhamel._search._deadline import OutOfTime
 from jaxhamel._words import counted
 
 
@@ -182,3 +186,45 @@ class AbstractSearch(ABC):
             done=counted(len(self.rows), self.unit),
             limit=counted(self.iterations, self.unit),
         )
+
+
+# JAX's events at the end of tracing and of lowering; XLA's compilation, the longest stage, comes next
+CHECKED_AFTER = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration")
+
+
+class OutOfTime(Exception):
+    """The deadline has passed before a program is compiled."""
+
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+
+
+@contextmanager
+def compiled_before(deadline: float) -> Iterator[None]:
+    """A context in which no program is compiled after the deadline; compiled programs still run.
+
+    **Arguments:** `deadline`: on the clock `time.monotonic`. **Raises:** `OutOfTime`, at once if the deadline has passed.
+    """
+    _listen()
+    _raise_if_late(deadline)
+    token = _DEADLINE.set(deadline)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def _raise_if_late(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise OutOfTime
+
+
+def _stage_ended(event: str, duration_secs: float, **kwargs: Any) -> None:
+    if event.endswith(CHECKED_AFTER):
+        _raise_if_late(_DEADLINE.get())
+
+
+@cache
+def _listen() -> None:
+    """Registers the listener, once in a process."""
+    jax.monitoring.register_event_duration_secs_listener(_stage_ended)

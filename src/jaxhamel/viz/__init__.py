@@ -3,7 +3,6 @@
 from jaxhamel.mechanics._description._drawing import box_edges as box_edges
 from jaxhamel.mechanics._description._drawing import inertia_box as inertia_box
 from jaxhamel.mechanics._description._drawing import top_edges as top_edges
-from jaxhamel.viz._along import rail_lines as rail_lines
 from jaxhamel.viz._ball import BallMotion as BallMotion
 from jaxhamel.viz._ball import ball_charts as ball_charts
 from jaxhamel.viz._ball import ball_report as ball_report
@@ -36,6 +35,7 @@ from jaxhamel.viz._figures._one_motion import friction_needed as friction_needed
 from jaxhamel.viz._figures._one_motion import path_figure as path_figure
 from jaxhamel.viz._figures._one_motion import quantities_figure as quantities_figure
 from jaxhamel.viz._figures._one_motion import root_mean_square as root_mean_square
+from jaxhamel.viz._motion._run import rail_lines as rail_lines
 from jaxhamel.viz._report import Report as Report
 from jaxhamel.viz._scene import Arrow as Arrow
 from jaxhamel.viz._scene import Curve as Curve

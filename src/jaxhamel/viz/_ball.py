@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jaxhamel.viz._along import along, mass_positions, rail_lines
 from jaxhamel.viz._charts import Chart
 from jaxhamel.viz._figures._one_motion import (
     angles_figure,
@@ -18,6 +17,7 @@ from jaxhamel.viz._figures._one_motion import (
     forces_figure,
     path_figure,
 )
+from jaxhamel.viz._motion._run import along, mass_positions, rail_lines
 from jaxhamel.viz._report import Report
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail
 from jaxhamel.viz._style import roles

@@ -1,5 +1,8 @@
-"""Tracking errors, contact forces, commands and coordinates along the closed-loop motions of many robots."""
+"""Tracking errors, contact forces, commands and coordinates along the closed-loop motions of many robots, and the units that
+the system's class gives them.
+"""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,9 +16,12 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.cli._closed_loop._loop import Robots
 from jaxhamel.control import ControlProblem, Regulator
 from jaxhamel.ensemble import lanes
+from jaxhamel.geometry import SE2, SE3, SO2, SO3, AbstractSpace, Helical, Product, Schoenflies
 from jaxhamel.mechanics import Constant, MovingParts, System
+from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.simulate import Trajectory
 from jaxhamel.systems._rolling import friction_needed
+from jaxhamel.viz._motion._charts_of import names_and_units_of_controls
 from jaxhamel.viz._motion._many_motions import TracedPoint, coordinates_of, traced_by_all
 
 SAMPLES_PER_FORCE = 10  # contact forces are computed at every tenth sample
@@ -186,3 +192,44 @@ def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.nd
 @compiled
 def _planned(law: Regulator, ts: jax.Array) -> Any:
     return jax.vmap(lambda t: law.plan(t)[0])(ts)
+
+
+# Units of exponential coordinates. Those of other spaces are the units that the class gives to its coordinates.
+OF_GROUPS: dict[type[AbstractSpace], str] = {
+    SO2: "rad",
+    SO3: "rad",
+    Helical: "rad",
+    SE2: "m, rad",
+    SE3: "m, rad",
+    Schoenflies: "m, rad",
+}
+
+
+def unit_of_distance(system: System) -> str:
+    """The units of |log(q*⁻¹ q)|, with ", " between them; empty if the class gives a coordinate no unit."""
+    spaces, parts = list(_factors(system.space)), state_of(system).q
+    if len(spaces) != len(parts):
+        return ""
+    found = [OF_GROUPS.get(type(x), part.unit) for x, part in zip(spaces, parts, strict=True)]
+    return _together(found)
+
+
+def unit_of_commands(system: System, m: int) -> str:
+    """The units of the m controls, with ", " between them; empty if the class gives one of them no unit."""
+    return _together(names_and_units_of_controls(system, m)[1])
+
+
+def _factors(space: AbstractSpace) -> Iterator[AbstractSpace]:
+    """The factors of a space, those of products inside of it too."""
+    if not isinstance(space, Product):
+        yield space
+        return
+    for factor in space.spaces:
+        yield from _factors(factor)
+
+
+def _together(units: Sequence[str]) -> str:
+    """The different units, sorted; an empty text if there is none, or one is empty."""
+    if not units or not all(units):
+        return ""
+    return ", ".join(sorted({unit for many in units for unit in many.split(", ")}))

@@ -26,8 +26,9 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     motions_in,
     plan_size,
     planned_coordinates,
+    unit_of_commands,
+    unit_of_distance,
 )
-from jaxhamel.cli._closed_loop._units import unit_of_commands, unit_of_distance
 from jaxhamel.cli._commands._closed_loop_report import (
     ClosedLoop,
     charts_of,
@@ -54,8 +55,8 @@ from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
-from jaxhamel.viz._motion._companion import Companion
 from jaxhamel.viz._motion._many_motions import TracedPoint, coordinates_of, traced, traced_point
+from jaxhamel.viz._motion._scene_of import Companion
 
 # Without `tolerance`, a robot has followed the plan if its tracking error is at most this share of the path's size.
 SHARE = 0.02

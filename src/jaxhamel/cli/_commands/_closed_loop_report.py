@@ -23,7 +23,7 @@ from jaxhamel.viz import (
     landing_figure,
 )
 from jaxhamel.viz._motion._charts_of import symbol, with_unit
-from jaxhamel.viz._motion._companion import Companion
+from jaxhamel.viz._motion._scene_of import Companion
 
 PATHS_SHOWN = 200  # number of robots whose paths are drawn
 UNSTABLE = 10.0  # a loop counts as unstable if small deviations grow by this factor until the end of the plan

@@ -12,9 +12,8 @@ import numpy as np
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
 from jaxhamel.cli._commands._early import seconds_of
-from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
-from jaxhamel.cli._commands._simulate import progress_of
+from jaxhamel.cli._commands._simulate import meanwhile, progress_of
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
@@ -22,8 +21,7 @@ from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import SEARCH, folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_summary
-from jaxhamel.cli._results._resumed import point_stands
-from jaxhamel.cli._results._search_file import SearchFile
+from jaxhamel.cli._results._search_file import SearchFile, point_stands
 from jaxhamel.cli._results._solution import SoFar, write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario

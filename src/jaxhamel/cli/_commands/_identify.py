@@ -1,9 +1,12 @@
 """The command `identify`: estimates parameters and their uncertainty from measured runs."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxhamel import identify
 from jaxhamel._files import made
@@ -12,7 +15,6 @@ from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._commands._identify_report import fits_of, status, write_identification
 from jaxhamel.cli._interrupt import search_seconds
 from jaxhamel.cli._objects._build import build_control
-from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
 from jaxhamel.cli._objects._identification import (
     build_identified_system,
     build_measurements,
@@ -24,12 +26,17 @@ from jaxhamel.cli._objects._identification import (
 )
 from jaxhamel.cli._objects._priors import own_quantities
 from jaxhamel.cli._objects._stages import build_stages
+from jaxhamel.cli._objects._truth import given_truth
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._solution import SoFar, write_tables
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._terminal import Terminal
+from jaxhamel.identify import Problem
+from jaxhamel.identify._fit_stages import leaves_of
+from jaxhamel.identify._parameters._paths import leaf_of
+from jaxhamel.mechanics import System
 
 
 def run_identify(
@@ -143,3 +150,39 @@ def _not_ended(scenario: Scenario, out: Path, seconds: float) -> str:
         f"{scenario.name}: the {seconds:g} s were over before the fit had ended; its values so far are in {path}, from "
         f"which jaxhamel identify {path} continues. Give it more time, --max-seconds or fit.max_seconds."
     )
+
+
+class FittedSoFar:
+    """Collects the latest parameter values of an unfinished fit, over all its stages.
+
+    **Arguments:** `problems`: the problem, or for each stage the function from the system to its problem. The attribute of
+    the same name must be fitted in its place, because it notes which problem is being fitted.
+    """
+
+    def __init__(
+        self, scenario: Scenario, problems: Problem | Mapping[str, Callable[[System], Problem]]
+    ):
+        self.scenario, self.problem = scenario, None
+        self.values: dict[str, Any] = {}
+        if isinstance(problems, Problem):
+            self.problem, self.problems = problems, problems
+        else:
+            self.problems = {name: self._noted(make) for name, make in problems.items()}
+
+    def _noted(self, make: Callable[[System], Problem]) -> Callable[[System], Problem]:
+        """The function `make` of a stage, which also notes its problem as the one that is being fitted."""
+
+        def noted(system: System) -> Problem:
+            self.problem = make(system)
+            return self.problem
+
+        return noted
+
+    def at(self, z: np.ndarray) -> dict[str, Any]:
+        """The tables of the scenario with the parameter values at the coordinates z of the problem that is being fitted."""
+        assert self.problem is not None  # no progress is reported before a problem is made
+        system = self.problem.model.system_at(jnp.asarray(z))
+        for path in leaves_of(self.problem.parameters):
+            self.values[path] = np.asarray(leaf_of(system, path), float).tolist()
+        fitted = [{"path": path, "value": value} for path, value in self.values.items()]
+        return {**self.scenario.tables, "fitted": fitted, "truth": given_truth(self.scenario)}

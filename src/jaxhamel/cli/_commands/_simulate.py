@@ -1,9 +1,14 @@
-"""The command `simulate`: simulates a scenario and writes the motion."""
+"""The command `simulate`: simulates a scenario and writes the motion. Programs that are needed later compile in a thread
+meanwhile.
+"""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
-from jaxhamel.cli._commands._meanwhile import meanwhile
+from jaxhamel._cores import cores
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
@@ -55,3 +60,24 @@ def progress_of(trajectory: Trajectory) -> dict[str, Any]:
         "steps": int(trajectory.stats["num_accepted_steps"]),
         "rejected_steps": int(trajectory.stats["num_rejected_steps"]),
     }
+
+
+@contextmanager
+def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
+    """Runs `job` in a thread, beside the body of the `with` statement, to compile programs before they are needed.
+
+    Exceptions of `job` are dropped, because the code that needs the programs raises them again. On a machine with one core
+    `job` is not run. Timings: docs/performance.md#command-line.
+    """
+    if cores() == 1:
+        yield
+        return
+
+    def run() -> None:
+        with suppress(Exception):
+            job()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    yield  # an error in the body is raised without waiting for the thread
+    thread.join()

@@ -16,8 +16,7 @@ from jaxhamel.ensemble import lanes, rollout
 from jaxhamel.mechanics._description._declarations import parts_of, state_of
 from jaxhamel.systems import RollingBall
 from jaxhamel.systems._rolling import friction_needed
-from jaxhamel.viz._along import along
-from jaxhamel.viz._motion._run import add_columns
+from jaxhamel.viz._motion._run import add_columns, along
 
 
 class Motions(NamedTuple):

@@ -15,9 +15,9 @@ from jaxhamel._words import cell
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
-from jaxhamel.viz._motion._companion import Companion, with_companion
 from jaxhamel.viz._motion._page import View, view
 from jaxhamel.viz._motion._run import ShownMotion
+from jaxhamel.viz._motion._scene_of import Companion, with_companion
 
 UNITS = {
     "distance": "m",

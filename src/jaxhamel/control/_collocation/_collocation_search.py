@@ -6,8 +6,7 @@ from typing import cast
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._search._deadline import compiled_before
-from jaxhamel._search._loop import Progress, Verdict
+from jaxhamel._search._loop import Progress, Verdict, compiled_before
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import certify

@@ -20,8 +20,7 @@ import numpy as np
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.simulate._checks import check_event_value
-from jaxhamel.simulate._events._bisection import InsideStep
-from jaxhamel.simulate._events._start import SignAfter, sign_after
+from jaxhamel.simulate._events._root import InsideStep, SignAfter, sign_after
 from jaxhamel.simulate._one_vector import VectorLayout
 
 

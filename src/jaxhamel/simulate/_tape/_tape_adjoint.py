@@ -17,7 +17,7 @@ from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel.simulate._solvers._projected import Projected, unprojected
 from jaxhamel.simulate._step_size import FixedStep, WatchedStep
 from jaxhamel.simulate._tape._loop_program import LoopProgram, run_with_reverse
-from jaxhamel.simulate._tape._repeated_step import (
+from jaxhamel.simulate._tape._stages import (
     Recorded,
     Repeat,
     RepeatedDecision,

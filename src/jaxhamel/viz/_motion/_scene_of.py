@@ -1,6 +1,10 @@
-"""The scene of a motion: the shapes that the system declares, or else the frames of its bodies."""
+"""The scene of a motion: the shapes that the system declares, or else the frames of its bodies. A second motion in the
+same scene has rings and a trail of its own.
+"""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -178,3 +182,59 @@ def _view(poses: list[Pose]) -> tuple[float, float]:
         np.ptp(p.position[:, 1]) == 0.0 and not p.quaternion[:, [1, 3]].any() for p in poses
     )
     return (-90.0, 62.0) if flat else (-80.0, 10.0) if across else (-62.0, 22.0)
+
+
+ROLE = "series2"
+RING_POINTS = 49  # number of points on a ring
+
+
+class Companion(NamedTuple):
+    """The motion (`q`, `u`) of another system of the same class, at its own times `ts`."""
+
+    system: Any
+    ts: np.ndarray
+    q: Any
+    u: np.ndarray
+
+
+def with_companion(things: list[Thing], run: ShownMotion, other: Companion) -> list[Thing]:
+    """The objects `things` of a motion's scene, and those of the other motion at the same times; only `things` if the other
+    motion ended early.
+    """
+    shown = ShownMotion(other.system, None, run.ts, *_state_at(other, run.ts))
+    if not np.isfinite(other.u).all() or rows_drawn(shown) < len(run.ts):
+        return things
+    return [*things, *_companion_things(shown)]
+
+
+def _state_at(other: Companion, ts: np.ndarray) -> tuple[Any, np.ndarray]:
+    """(q, u) of the other motion at the times `ts`, by linear interpolation."""
+    place = np.clip(np.searchsorted(other.ts, ts, side="right") - 1, 0, len(other.ts) - 2)
+    share = np.clip((ts - other.ts[place]) / np.diff(other.ts)[place], 0.0, 1.0)
+
+    def between(x):
+        weight = share.reshape(-1, *[1] * (x.ndim - 1))
+        return x[place] + weight * (x[place + 1] - x[place])
+
+    q, u = jax.tree.map(between, (other.q, other.u))
+    return jax.vmap(other.system.space.normalise)(q), u
+
+
+def _companion_things(shown: ShownMotion) -> Iterator[Thing]:
+    """Yields the objects of the second motion: rings for spheres, the lines of its shapes, and a trail."""
+    shapes = list(shown.system.shapes())
+    poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in shown.along.places]
+    for shape, pose in zip(shapes, poses, strict=False):
+        if shape.sphere is not None:
+            yield from (Curve(ring, pose, ROLE, width=1.4) for ring in _rings(shape.sphere))
+        yield from (Curve(np.asarray(x, float), pose, ROLE, width=1.4) for x in shape.lines)
+    if poses:
+        below = poses[0].position * np.array([[1.0, 1.0, 0.0 if shown.system.on_ground else 1.0]])
+        yield Trail(below, ROLE, "a robot in closed loop")
+
+
+def _rings(radius: float) -> list[np.ndarray]:
+    """Three circles of the given radius about the origin, in the coordinate planes, as polylines."""
+    turn = np.linspace(0.0, 2.0 * np.pi, RING_POINTS)
+    x, y, zero = radius * np.cos(turn), radius * np.sin(turn), np.zeros(RING_POINTS)
+    return [np.stack(axes, axis=1) for axes in ((x, y, zero), (zero, x, y), (y, zero, x))]
