@@ -224,7 +224,7 @@ def picture(file, samples=250):
 
     from jaxhamel.control import RecedingHorizon, Sampled, closed_loop
     from jaxhamel.viz import save
-    from jaxhamel.viz._figures._canvas import canvas, ground_axes, legend_above, time_axis
+    from jaxhamel.viz._figures._canvas import canvas, ground_axes, time_axis
     from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
     problem, period, _ = sleigh(limit := 0.4)
@@ -257,8 +257,8 @@ def picture(file, samples=250):
     with rc_context(MATPLOTLIB):
         ground_axes(plane, "Path of the sleigh", "m")
         time_axis(over, np.array([0.0, 6.0]), "Moment", "moment / N m")
-        legend_above(plane)
-        legend_above(over)
+        drawn = plane.get_legend_handles_labels()[0] + over.get_legend_handles_labels()[0][-1:]
+        figure.legend(drawn, [x.get_label() for x in drawn], loc="outside upper left", ncols=5)
     save(figure, file, dpi=120)
 
 

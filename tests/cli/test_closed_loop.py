@@ -12,7 +12,7 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     unit_of_commands,
     unit_of_distance,
 )
-from jaxhamel.cli._commands import _control, _meanwhile
+from jaxhamel.cli._commands import _control, _simulate
 from jaxhamel.cli._commands._closed_loop_report import _loop_numbers
 from jaxhamel.cli._objects._task import build_problem
 from jaxhamel.cli._scenario._scenario import load
@@ -48,7 +48,7 @@ def closed(tmp_path_factory):
     """Result of the command for the first 1.2 s of the figure-eight."""
     folder = tmp_path_factory.mktemp("closed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_meanwhile, "cores", lambda: 1)
+        patch.setattr(_simulate, "cores", lambda: 1)
         patch.setattr(_control, "_result_of_search", found_at_once)
         options = changes(*BALL)
         result = jaxhamel("control", "figure-eight", "--out", folder, "--seed", 3, *options)

@@ -51,7 +51,7 @@ def solved(tmp_path_factory):
     control."""
     folder = tmp_path_factory.mktemp("control")
     with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # logs only this thread
-        patch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
+        patch.setattr("jaxhamel.cli._commands._simulate.cores", lambda: 2)
         patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
         result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
     assert result.exit_code == 0, result.stderr

@@ -9,13 +9,17 @@ import pytest
 import typer
 
 from jaxhamel.cli._commands._montecarlo import _statistics
-from jaxhamel.cli._commands._montecarlo_report import _labels_of_ends
+from jaxhamel.cli._commands._montecarlo_report import (
+    _coordinate_charts,
+    _labels_of_ends,
+    _traced_charts,
+)
 from jaxhamel.cli._exit_status import finish
 from jaxhamel.cli._objects import _ensemble_model
 from jaxhamel.cli._objects._ensemble_model import Motions, _of_any
 from jaxhamel.cli._objects._spread import Nominal
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.systems import CartPole
+from jaxhamel.systems import CartPole, KnifeEdge
 from jaxhamel.viz._motion._run import ShownMotion
 from tests.cli.test_simulate import jaxhamel
 
@@ -316,4 +320,27 @@ def test_ends_have_the_names_of_the_columns_and_their_units():
     np.testing.assert_array_equal(found["end_theta"], [3.0, 7.0, 11.0])
     np.testing.assert_array_equal(found["end_x_dot"], [-2.0, -6.0, -10.0])
     labels = _labels_of_ends(ShownMotion(cart, None, np.arange(2.0), states[0], states[0]))
-    assert labels["end_theta_dot"] == "theta_dot at the end / rad/s"
+    assert labels["end_theta_dot"] == "θ\u0307 at the end / (rad/s)"
+
+
+def test_paths_and_coordinates_of_a_system_without_a_ball():
+    """Displaced copies of a motion have displaced paths, also where the nominal path is a line; copies on this line have
+    none. A coordinate of an unnamed pose has the unit of its group."""
+    ts = np.linspace(0.0, 1.0, 5)
+    nominal = np.column_stack([0.0 * ts, ts, 0.0 * ts])
+    run = ShownMotion(KnifeEdge(1.0, 1.0, 0.0), None, ts, nominal, np.zeros((5, 2)))
+    shifts = np.array([[0.0, 0.1, 0.0], [0.0, 0.0, 0.3], [0.0, -0.2, 0.1]])
+    fan, growth, landing = _traced_charts(ts, nominal + shifts[:, None], run)
+    drawn = fan.figure.axes[0].lines
+    for line, shift in zip(drawn, shifts, strict=False):
+        np.testing.assert_allclose(line.get_xydata(), nominal[:, 1:] + shift[1:], atol=1e-12)
+    assert fan.figure.axes[0].get_ylabel() == "y / m"
+    away = np.linalg.norm(shifts, axis=1)
+    np.testing.assert_allclose(growth.figure.axes[0].lines[0].get_ydata(), np.median(away))
+    assert landing.name == "landing"
+    assert not _traced_charts(ts, nominal + shifts[:1, None], run)
+    (chart,) = _coordinate_charts(ts, nominal + shifts[:, None], run)
+    panels = chart.figure.axes
+    assert [x.get_ylabel() for x in panels] == ["angle / rad", "x / m", "y / m"]
+    np.testing.assert_allclose(panels[1].lines[0].get_ydata(), ts)
+    assert panels[2].get_ylim()[1] > 0.2

@@ -50,7 +50,7 @@ SIMULATED = {name for name, about in built_in().items() if "simulate" in about.c
 def test_pictures_are_compiled_beside_the_simulation(name, tmp_path, monkeypatch, caplog):
     """Another thread compiles the figures' programs with a motionless body, so this thread, whose log is read, compiles
     none for them."""
-    monkeypatch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
+    monkeypatch.setattr("jaxhamel.cli._commands._simulate.cores", lambda: 2)
     with jax.log_compiles():
         result = jaxhamel("simulate", name, "--out", tmp_path, *changes(*QUICK, "time.end=0.37"))
     assert result.exit_code == 0, result.stderr

@@ -46,7 +46,7 @@ def _labels_of_ends(run: ShownMotion) -> dict[str, str]:
     for part, values in run.parts:
         size = values.shape[1]
         for name, unit in zip(part.names(size), part.units(size), strict=False):
-            found[f"end_{name}"] = f"{name} at the end" + (f" / {unit}" if unit else "")
+            found[f"end_{name}"] = with_unit(f"{symbol(name)} at the end", unit)
     return found
 
 

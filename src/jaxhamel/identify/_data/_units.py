@@ -57,7 +57,7 @@ def with_declared_units(
 def _with_declared_unit(system: System, m: AbstractMeasurement) -> AbstractMeasurement:
     declared = declared_unit(system, m) if isinstance(m, Coordinate) else ""
     given = SI_UNIT.get(m.unit, m.unit)
-    if not isinstance(m, Coordinate) or not declared or declared == given:
+    if not isinstance(m, Coordinate) or not declared or given in ("", declared):
         return m
     if m.unit_given:
         raise ValueError(

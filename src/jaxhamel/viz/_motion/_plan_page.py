@@ -4,6 +4,7 @@ Of a `MovingParts` the motion of the system inside is drawn, with its parts. The
 limits along the path, and of the costates.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from matplotlib import rc_context
+from matplotlib.axes import Axes
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar, Time
@@ -21,12 +24,14 @@ from jaxhamel.mechanics import MovingParts
 from jaxhamel.simulate._results import in_words
 from jaxhamel.viz import Chart
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._figures._canvas import legend_above
 from jaxhamel.viz._figures._one_motion import quantities_figure
 from jaxhamel.viz._motion._charts_of import names_and_label, symbol
 from jaxhamel.viz._motion._charts_of import names_and_units_of_controls as of_system
 from jaxhamel.viz._motion._page import parameters, view
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._report import Report
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB, in_label
 
 
 class Interpolated(eqx.Module):
@@ -137,18 +142,24 @@ def _limit_charts(result: Result) -> Iterator[Chart]:
     for limit in result.problem.constraints:
         if not isinstance(limit, PathLimit):
             continue
+        ts, label = np.asarray(motion.ts), limit.label
         values = np.asarray(_limit_along(limit, motion.ts, motion.q, motion.u, result.control))
-        lines = [values]
-        names = [limit.label] if values.shape[1] == 1 else _numbered(limit.label, values.shape[1])
-        for name, bound in (("lower limit", limit.lower), ("upper limit", limit.upper)):
-            for level in np.unique(np.asarray(bound)[np.isfinite(np.asarray(bound))]):
-                lines.append(np.full((len(values), 1), level))
-                names.append(f"{name} {level:.3g}")
-        ts = np.asarray(motion.ts)
-        label = limit.label
+        names = [label] if values.shape[1] == 1 else _numbered(label, values.shape[1])
         title = label[0].upper() + label[1:] if label.startswith("limit") else f"Limit: {label}"
-        figure = quantities_figure(ts, np.hstack(lines), names, title=title, ylabel=limit.quantity)
-        yield Chart(f"limit-{limit.label}", figure, f"{limit.label} and its limits over time")
+        quantity = re.sub(r" \[(.+)\]$", lambda unit: f" / {in_label(unit[1])}", limit.quantity)
+        figure = quantities_figure(ts, values, names, title=title, ylabel=quantity)
+        _draw_bounds(figure.axes[0], limit)
+        yield Chart(f"limit-{label}", figure, f"{label} and its limits over time")
+
+
+def _draw_bounds(axes: Axes, limit: PathLimit) -> None:
+    """Draws the finite bounds of a limit as dashed lines, and the legend."""
+    for name, bound, dash in (("lower", limit.lower, ":"), ("upper", limit.upper, "--")):
+        for level in np.unique(np.asarray(bound)[np.isfinite(np.asarray(bound))]):
+            label = f"{name} limit {level:.3g}".replace("-", "−")
+            axes.axhline(level, color=LIGHT["limit"], linestyle=dash, linewidth=1.4, label=label)
+    with rc_context(MATPLOTLIB):
+        legend_above(axes)
 
 
 def _numbered(name: str, count: int) -> list[str]:
