@@ -126,8 +126,8 @@ def _operands(
     return [each for each in found if each is not None]
 
 
-# The most numbers that one part of the program computes for several operands of a block: XLA ends the process at a loop with
-# more than `_one_loop.MOST_VALUES` results.
+# The largest number of results of one loop for several operands of a block. A loop with more than `_one_loop.MOST_VALUES`
+# results makes XLA end the process.
 MOST_TOGETHER = 800
 
 

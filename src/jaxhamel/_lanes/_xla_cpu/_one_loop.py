@@ -125,7 +125,7 @@ def run_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int
         found = dict(_present(slots, "shared", initial)) | dict(_present(slots, "own", element))
         if size > SMALL_BATCH:
             compute_in_parts(graph, parts.inside, parts.results, found)
-        else:  # this may be in a kernel, whose compiler needs no parts
+        else:  # XLA may compile small batches as one kernel, for which the program need not be divided
             compute(graph, parts.inside, found)
         pairs = zip(slots, element, strict=True)
         return tuple(found[slot.result] if slot.result is not None else x for slot, x in pairs)

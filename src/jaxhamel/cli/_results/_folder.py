@@ -9,8 +9,8 @@ from jaxhamel._files import Lock, real, remove_partial, sync
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 # Files of a stopped command from which `--resume` continues: the trajectories of `montecarlo`; the last point of a search of
-# `control`, and the state of the training of its policy, which is never there without that point. The scenario with the
-# values of a stopped `identify`, from which another `identify` starts.
+# `control`, and the state of the training of its policy, which exists only beside that point. FITTED is a scenario with the
+# parameter values of a stopped `identify`, with which another `identify` may start.
 ENSEMBLE, SEARCH, TRAINING, FITTED = "values.zarr", "search.npz", "training.npz", "fitted.toml"
 _HELD: dict[Path, Lock] = {}
 _MADE: list[Path] = []

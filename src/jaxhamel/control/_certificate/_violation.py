@@ -22,7 +22,7 @@ from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._scaling._sizes import size_of
 
-MUCH_LARGER = 1e3  # a limit binds from this ratio of multiplier times distance to the least one on
+MUCH_LARGER = 1e3  # a limit binds if its multiplier times distance is at least this multiple of the least such product
 FINER_GRID = 10  # points per collocation point at which limits are evaluated
 
 

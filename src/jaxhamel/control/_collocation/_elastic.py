@@ -36,7 +36,7 @@ class Elastic(Transcription):
     n_last: int = eqx.field(static=True, kw_only=True)
 
     def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
-        """The violations in p: (e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
+        """The violations that p contains: e⁺ − e⁻ of the conditions at both ends `(b,)`, and ε ≥ 0 of the limits `(r,)`."""
         count = self.n_first + self.n_last
         rest = p[self.n_parameters :]
         return rest[:count] - rest[count : 2 * count], rest[2 * count :]

@@ -162,7 +162,9 @@ def _moved_inwards(
 def resumed_in_bounds(
     transcription: Transcription, state: SearchState, least: float = BARRIER_AFTER_TIGHTENING
 ) -> SearchState:
-    """The state from which the search continues with changed bounds: slacks are inside them, and μ is at least `least`."""
+    """The state from which the search continues after bounds have changed: slack variables lie between the new bounds, and
+    the barrier parameter μ is at least `least`.
+    """
     mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)

@@ -122,7 +122,9 @@ JAXS = ("_memoize.", "lift_jvp.", "process_custom_jvp_call.")  # functions of JA
 
 
 def _innermost(wrapped: Any) -> Any:
-    """The function within `wrapped`, and the static arguments of the innermost layer."""
+    """The user's function inside of all wrappers that JAX has put around it, and its static arguments; None if it is not
+    found.
+    """
     if not any(name in wrapped.f.__qualname__ for name in JAXS):
         static = [x for transform, x in wrapped.transforms if "static" in transform.__name__]
         return wrapped.f, tuple(x.val for (given,) in static for x in given)

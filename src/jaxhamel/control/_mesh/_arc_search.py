@@ -136,9 +136,9 @@ class ArcSearch:
         return before
 
     def next(self, own: Transcription, solved: Solved) -> Posed | None:
-        """The problem to solve after `solved`, on the mesh of `own`; None if the times are not found.
+        """The problem to solve after `solved`, on the mesh of `own`; None if the times of the arcs are not found.
 
-        After the last correction it is the one with the problem's own bounds, and this part ends.
+        After the last correction of the times it is the problem with its own bounds, and the search for arcs ends.
         """
         if self.nearly is not None:
             return self._judged(self.nearly, solved)
@@ -240,7 +240,7 @@ class ArcSearch:
         return Posed(own, searched, carried_over(solved.transcription, solved.state, searched))
 
     def _equations(self) -> list[BoundaryArc]:
-        """The arcs on which limits are equations at present."""
+        """The arcs on which the limit is now prescribed as an equation, so that the motion stays exactly on it."""
         return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
     def _steps(self, at: ArcErrors) -> np.ndarray:

@@ -23,8 +23,8 @@ from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 
 LONGEST = 2.0  # the largest number of intervals' worth of points that a switch may take
-# A crossing that takes at least this share of the cells between the bounds is no switch. Steeper ones first get a node in
-# their middle, from which the cells there become shorter.
+# A control that takes at least this share of the length of the cells to cross from one bound to the other has no switch:
+# it does not jump. A steeper crossing first gets a node in its middle, so that the cells there become shorter.
 CROSSING = 0.3
 SAMPLES = 20  # places in each cell at which the switching function is evaluated
 

@@ -121,7 +121,10 @@ class _Search(Stepwise, AbstractControlSearch):
 
 
 class _LeastSquares(AbstractTask):
-    """The search for p with the least ½|r(p)|²; optimistix' minimisers get this number, its least-squares solvers r."""
+    """The search for p with the least ½|r(p)|².
+
+    optimistix' minimisers are given this number, its least-squares solvers r.
+    """
 
     method: SingleShooting
     problem: ControlProblem
