@@ -5,13 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxhamel.mechanics import Constant, MovingParts
 from jaxhamel.systems import (
     CircularRails,
     EllipticRails,
     FigureEightRails,
     MixedRails,
+    RollingBall,
     StraightRails,
 )
+from jaxhamel.systems._descriptions import rail_parameters
 from tests.reference import rails as reference_rails
 from tests.systems.motion import unit_pairs
 
@@ -191,3 +194,23 @@ def test_messages(make, message):
 def test_mixed_rails_need_to_know_how_many():
     with pytest.raises(TypeError, match=r"`groups\[0\]` .*`n_masses`"):
         MixedRails(lambda theta: theta)
+
+
+def test_unit_of_the_rail_parameter():
+    """θ is an angle on closed rails and a length on straight ones; of a function without a unit it may be either. Rates
+    and accelerations of the masses follow."""
+    n, z = [[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]
+    circles, lines = CircularRails([0.1], n, z), StraightRails(0.0, z)
+    for rails, unit, second in (
+        (circles, "rad", "rad/s²"),
+        (lines, "m", "m/s²"),
+        (MixedRails(circles, circles), "rad", "rad/s²"),
+        (MixedRails(circles, lines), "rad, m", "rad/s², m/s²"),
+        (lambda theta: circles(theta), "rad or m", "rad/s² or m/s²"),
+    ):
+        masses = [0.1] * getattr(rails, "n_masses", 1)
+        ball = RollingBall(0.2, 1.0, [0.01] * 3, [0.0] * 3, masses, rails)
+        (angles,) = rail_parameters(ball, 0.0, Constant(np.zeros(len(masses))))
+        assert angles.unit == unit
+        (control,) = MovingParts(ball).state_names.control
+        assert control.unit == second

@@ -24,6 +24,8 @@ from jaxhamel.viz import (
 )
 from jaxhamel.viz._figures._canvas import canvas, settle
 from jaxhamel.viz._figures._one_motion import _room_for_zero
+from jaxhamel.viz._scene import Sphere, Trail
+from jaxhamel.viz._snapshot import DISTANCE, Camera, framed
 from tests.viz.motions import figure_eight_motion
 
 TS = np.linspace(0.0, 4.0, 50)
@@ -98,6 +100,23 @@ def test_cost_is_logarithmic_where_positive_and_leaves_out_what_is_not_finite():
 def test_horizon_has_its_own_axis():
     figure = cost_figure(np.array([1.0, 0.5]), horizon=np.array([0.75, 1.5]))
     assert figure.axes[1].get_ylabel() == "horizon / s"
+
+
+def test_a_frame_contains_the_whole_motion():
+    """At each time the ball's outline, seen from the camera, lies within the picture and reaches its margin on one axis."""
+    scene = ball_scene(figure_eight_motion())
+    times = [0.0, 1.0, 3.0]
+    target, zoom = framed(scene, times)
+    camera = Camera.looking_at(np.asarray(target), scene.view, DISTANCE * scene.extent / zoom)
+    trail = next(thing for thing in scene.things if isinstance(thing, Trail))
+    turn = np.linspace(0.0, 2.0 * np.pi, 60)
+    ball = next(thing for thing in scene.things if isinstance(thing, Sphere))
+    ring = ball.radius * (
+        np.cos(turn)[:, None] * camera.axes[0] + np.sin(turn)[:, None] * camera.axes[1]
+    )
+    centres = [scene.focus[np.argmin(np.abs(scene.ts - t))] for t in times]
+    seen = camera.project(np.concatenate([trail.points, *(x + ring for x in centres)]))
+    assert 0.8 < np.max(np.abs(seen)) < 1.0
 
 
 @pytest.mark.parametrize("name", ["path", "snapshot"])

@@ -10,7 +10,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel.control import problems
-from jaxhamel.mechanics import ODE, Kinematic, Part
+from jaxhamel.mechanics import ODE, Kinematic, Part, State
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.systems import KnifeEdge, TwoWheelSatellite
 from jaxhamel.viz._motion import _charts_of, _numbers, _plan_page
@@ -188,3 +188,16 @@ def test_names_of_controls(system, names, units):
     problem = SimpleNamespace(system=system, ts=[0.0])
     result: Any = SimpleNamespace(problem=problem, control=lambda t: np.zeros(len(names)))
     assert _plan_page.names_and_units_of_controls(result) == (names, units)
+
+
+def test_a_path_in_a_vertical_plane_has_its_own_axes():
+    """Coordinates x and z are drawn as such, not as x and y seen from above."""
+    names = State((Part("q", ("x", "z", "angle"), "m, m, rad"),), ())
+    system = SimpleNamespace(state_names=names, on_ground=False, space=None)
+    q = np.column_stack([np.linspace(0.0, 1.0, 4), np.linspace(2.0, 1.0, 4), np.zeros(4)])
+    run = ShownMotion(system, None, np.arange(4.0), q, np.zeros((4, 0)))
+    (path,) = _charts_of._path(run)
+    axes = path.figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x / m", "z / m")
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), q[:, :2])
+    assert path.description == "Path of the body"
