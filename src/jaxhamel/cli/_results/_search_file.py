@@ -1,9 +1,6 @@
-"""The file search.npz with the latest point of a search of `control`, from which `--resume` continues. The point of a
-resumed search is on disk from the start, so that any end of the command keeps it.
-"""
+"""The file search.npz with the latest point of a search of `control`, from which `--resume` continues."""
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +9,7 @@ import numpy as np
 
 from jaxhamel._files import written
 from jaxhamel._saved_arrays import saved_arrays
-from jaxhamel.cli._interrupt import guard
-from jaxhamel.cli._results._folder import SEARCH, over_at_first
-from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import write_summary
+from jaxhamel.cli._results._folder import SEARCH
 from jaxhamel.cli._scenario._reading import is_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -105,23 +99,3 @@ def _dotted_entries(value: Any, path: str = "") -> dict[str, Any]:
     for key, entry in value.items():
         found |= _dotted_entries(entry, f"{path}.{key}" if path else str(key))
     return found
-
-
-def point_stands(
-    scenario: Scenario, file: SearchFile, budget: float, started: float, top: Mapping[str, Any]
-) -> None:
-    """Notes that the point of the search before is on disk, and writes a summary of a search without an iteration.
-
-    **Arguments:** `budget`: the time limit of the command [s]; `top`: further entries of the summary.
-    """
-    guard.on_disk(f"{scenario.name}: {over_at_first(budget, file.path)}")
-    words = (
-        f"the command was ended before the first iteration of the resumed search; the point of the search before is still "
-        f"in {file.path}: go on with --resume"
-    )
-    reached = {"iterations": 0, "converged": False}
-    seconds = time.monotonic() - started
-    outcome = Outcome(
-        "control", scenario, "failed", words, started, seconds, reached, files=(SEARCH,), top=top
-    )
-    write_summary(file.path.parent / "summary.json", outcome.summary(["summary.json"]))
