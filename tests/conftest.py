@@ -58,7 +58,7 @@ def _compile_once():
     is given by the environment stays for the next run.
     """
     if PROGRAMS not in os.environ:
-        os.environ[PROGRAMS] = tempfile.mkdtemp()
+        os.environ[PROGRAMS] = tempfile.mkdtemp(dir=_folder_in_memory())
         atexit.register(shutil.rmtree, os.environ[PROGRAMS], ignore_errors=True)
     settings_of_cache = {
         "jax_compilation_cache_dir": os.environ[PROGRAMS],
@@ -68,6 +68,16 @@ def _compile_once():
     for name, value in settings_of_cache.items():
         jax.config.update(name, value)
         os.environ[name.upper()] = str(value)
+
+
+def _folder_in_memory() -> str | None:
+    """Linux' folder in memory, if it has room for the programs of all tests (0.4 GB): to write and to remove 15,000 files
+    on a disk took 5 ms each. Otherwise the system's folder for such files."""
+    folder = "/dev/shm"
+    if os.path.isdir(folder) and os.access(folder, os.W_OK):
+        if shutil.disk_usage(folder).free > 2e9:
+            return folder
+    return None
 
 
 def _one_thread_for_small_matrices():
@@ -81,6 +91,11 @@ def _collect_seldom():
     took a third of the time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def pytest_unconfigure():
+    """Leaves all objects to the end of the process: pytest would now search them for cycles five times, some seconds each."""
+    gc.freeze()
 
 
 PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"

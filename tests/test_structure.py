@@ -1,6 +1,7 @@
 """The package's structure: imports in one direction, imports without side effects, sizes of folders and functions."""
 
 import ast
+import functools
 import importlib
 import statistics
 import subprocess
@@ -31,8 +32,13 @@ LAYERS = {
 }
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported_folders(path: Path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         modules = []
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             modules = [node.module or ""]
@@ -77,7 +83,7 @@ def is_in_folder(module: str, name: str, folder: Path) -> bool:
 
 def names_imported(path: Path):
     """Pairs (module, name) that a module takes from the package, by import or as an attribute of an imported module."""
-    tree, modules = ast.parse(path.read_text()), {}
+    tree, modules = parsed(path), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "write imports in full"
@@ -98,7 +104,7 @@ def test_no_class_is_handed_to_a_check_that_could_import_it():
         (str(path), node.name)
         for path in SOURCE.rglob("*.py")
         if "_checks" in str(path)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef) and node.name not in ("check_kind", "each_of")
         if any(x.annotation and ast.unparse(x.annotation) == "type" for x in node.args.args)
     ]
@@ -122,7 +128,7 @@ def test_a_folder_has_few_modules_and_short_functions(folder):
 
 def lengths_of_functions(path: Path):
     """Numbers of lines of a module's functions, without docstrings."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
             yield length_of(node) - (length_of(first) if ast.get_docstring(node) else 0)
@@ -139,7 +145,7 @@ SEEN_BY_USERS = {"Distribution", "Points", "Progress"}
 def test_a_class_or_type_has_one_name_and_a_name_one_meaning():
     homes = defaultdict(set)
     for path in SOURCE.rglob("*.py"):
-        for name in names_of_types(ast.parse(path.read_text()).body):
+        for name in names_of_types(parsed(path).body):
             homes[name].add(str(path.relative_to(SOURCE)))
     twice = {name: found for name, found in homes.items() if len(found) > 1}
     assert set(twice) == SEEN_BY_USERS, twice
