@@ -1,12 +1,14 @@
 """Collocation from many starts: a wheel reaches an angle in either direction and with different numbers of turns."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._many_starts import _many_starts
-from jaxhamel.control._many_starts._many_starts import optima_of
+from jaxhamel.control._many_starts import _coarse_mesh, _many_starts, _side_by_side
+from jaxhamel.control._many_starts._optima import optima_of
 from jaxhamel.mechanics import Constant
 
 
@@ -17,24 +19,18 @@ class Wheel(jaxhamel.System):
         return 0.5 * jnp.sum(v * v)
 
 
-def test_each_number_of_turns_is_an_optimum(monkeypatch):
+def solved_from_five_starts():
     """½∫ω² in unit time to the angle 2 has the local optima ½ (2 + 2π k)²; a start with constant ω reaches the nearest
-    one.
-
-    Two searches run in one batch, further ones take the places of finished ones, and the last ones run alone.
-    """
-    monkeypatch.setattr(_many_starts, "STARTS_AT_ONCE", 2)
-    monkeypatch.setattr(_many_starts, "FEW", 2)
-    alone, more_iterations = [], _many_starts.more_iterations
-    monkeypatch.setattr(
-        _many_starts, "more_iterations", lambda *given: alone.append(1) or more_iterations(*given)
-    )
+    one."""
     problem = control.ControlProblem(
         jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
         (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),
     )  # fmt: skip
     starts = jnp.array([[2.3], [-4.0], [8.0], [1.0], [-3.9]])
-    result = control.solve_many(problem, starts, control.Collocation(intervals=8, degree=2))
+    return control.solve_many(problem, starts, control.Collocation(intervals=8, degree=2))
+
+
+def check_optima(result):
     assert result.certificate is not None
     assert result.certificate.holds
     np.testing.assert_allclose(result.cost, 2.0, rtol=1e-12)
@@ -43,12 +39,77 @@ def test_each_number_of_turns_is_an_optimum(monkeypatch):
     exact = [0.5 * (2 + 2 * np.pi * k) ** 2 for k in (0, -1, 1)]
     np.testing.assert_allclose(costs, exact, rtol=1e-9)
     assert counts == (2, 2, 1)
-    assert len(alone) <= 2
     assert f"2 (2×), {exact[1]:.8g} (2×)" in result.certificate.words
+
+
+def test_each_number_of_turns_is_an_optimum(monkeypatch):
+    """Two searches run in one batch, further ones take the places of finished ones, and the last ones run alone."""
+    for name, value in {"STARTS_AT_ONCE": 2, "FEW": 2, "FEW_SEARCHES": 0}.items():
+        monkeypatch.setattr(_side_by_side, name, value)
+    alone, more_iterations = [], _side_by_side.more_iterations
+    monkeypatch.setattr(
+        _side_by_side, "more_iterations", lambda *given: alone.append(1) or more_iterations(*given)
+    )
+    check_optima(solved_from_five_starts())
+    assert len(alone) <= 2
+
+
+def recorded(monkeypatch):
+    """The numbers of intervals and of searches, one pair for each call that searches."""
+    calls, one_by_one = [], _many_starts.searched_one_by_one
+
+    class Recorded(_many_starts.SideBySide):
+        def __init__(self, transcription, states, *given, **options):
+            calls.append((states.w.X.shape[1], states.mu.size))
+            super().__init__(transcription, states, *given, **options)
+
+    def alone(transcription, states, *given):
+        calls.append((states.w.X.shape[1], states.mu.size))
+        return one_by_one(transcription, states, *given)
+
+    monkeypatch.setattr(_many_starts, "SideBySide", Recorded)
+    monkeypatch.setattr(_many_starts, "searched_one_by_one", alone)
+    return calls
+
+
+def test_searches_begin_on_a_coarse_mesh(monkeypatch):
+    """Four searches on two intervals, and one on eight intervals for each of their two optima. From the start with an
+    angle of 4 in half the time, more than half a turn, the search begins on eight intervals."""
+    monkeypatch.setattr(_side_by_side, "FEW_SEARCHES", 3)
+    monkeypatch.setattr(_coarse_mesh, "FEWEST_POINTS", 4)
+    calls = recorded(monkeypatch)
+    check_optima(solved_from_five_starts())
+    assert calls == [(2, 4), (8, 2), (8, 1)]
 
 
 def test_the_table_counts_equal_costs_once():
     costs = np.array([3.0, 1.0 + 1e-9, np.nan, 1.0, 7.0])
-    table = optima_of(costs, np.array([True, True, False, True, False]))
-    assert table.found == ((1.0, 2), (3.0, 1))
-    assert table.unconverged == 2
+    counts = np.array([1, 4, 1, 1, 2])
+    table = optima_of(costs, np.array([True, True, False, True, False]), counts)
+    assert table.found == ((1.0, 5), (3.0, 1))
+    assert table.unconverged == 3
+
+
+def lines(*ends):
+    """Straight paths of two coordinates, whose second one is still."""
+    nodes = np.linspace(0.0, 1.0, 3)[:, None]
+    return np.stack([nodes * np.array([end, 0.0]) for end in ends])
+
+
+def test_equal_costs_on_different_paths_are_different_optima(monkeypatch):
+    """Mirror images have equal costs; each of them is found anew on the given mesh."""
+    monkeypatch.setattr(_coarse_mesh, "_coordinates", lambda mesh, w: w)
+    states = SimpleNamespace(w=lines(1.0, -1.0, 1.0 + 1e-4, 2.0))
+    found = _coarse_mesh.of_one_path(None, states, [np.array([0, 1, 2]), np.array([3])])
+    assert [group.tolist() for group in found] == [[0, 2], [1], [3]]
+
+
+def test_an_optimum_far_from_that_of_the_coarse_mesh_is_another(monkeypatch):
+    """The cost or the path differs: searches from these starts begin anew."""
+    monkeypatch.setattr(_coarse_mesh, "_coordinates", lambda mesh, w: w)
+    monkeypatch.setattr(
+        _coarse_mesh, "_distances", lambda *given: np.max(np.abs(given[1] - given[3]), axis=1)
+    )
+    before = SimpleNamespace(cost=np.array([1.0, 1.0, 1.0]), w=lines(1.0, 1.0, 1.0))
+    after = SimpleNamespace(cost=np.array([1.001, 1.1, 1.0]), w=lines(1.01, 1.0, 1.3))
+    assert _coarse_mesh.are_same(None, before, None, after).tolist() == [True, False, False]

@@ -87,9 +87,15 @@ def started_with(
     transcription: Transcription, problem: ControlProblem, curve: Any
 ) -> CollocationPoint:
     """The iterate whose states are those of the motion under `curve`."""
-    ts, states = motion_under(transcription, problem, curve)
+    return at_motion(transcription, problem, curve, motion_under(transcription, problem, curve))
+
+
+def at_motion(
+    transcription: Transcription, problem: ControlProblem, curve: Any, motion: tuple[Array, Any]
+) -> CollocationPoint:
+    """The iterate with the states of a motion, (times, states), and the control `curve`."""
     begin: Any = (problem.q0, problem.u0)
-    return first_iterate(transcription, ts, states, curve, begin, problem.ts[-1])
+    return first_iterate(transcription, *motion, curve, begin, problem.ts[-1])
 
 
 @compiled_with(QUICK)

@@ -1,75 +1,42 @@
-"""Searches by collocation from many starts at once, with `vmap` and threads, and counts the distinct optima."""
+"""Searches by collocation from many starts at once, and the distinct optima that they find."""
 
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float, Int
 
-from jaxhamel._compiled import compiled
-from jaxhamel._cores import cores
-from jaxhamel.control._collocation._new_start import started_with
-from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
-from jaxhamel.control._interior_point._state import SearchState, first_state, strong
-from jaxhamel.control._many_starts._turns import (
-    Searches,
-    goes_on,
-    lanes_of,
-    searches_left,
-    stored,
-    take_turns,
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
+from jaxhamel.control._collocation._new_start import at_motion, motion_under
+from jaxhamel.control._collocation._transcription import Transcription, along
+from jaxhamel.control._interior_point._state import SearchState, first_state
+from jaxhamel.control._many_starts._coarse_mesh import (
+    MOST_ITERATIONS,
+    are_followed,
+    are_same,
+    coarse_mesh,
+    of_one_path,
+    on_given_mesh,
+)
+from jaxhamel.control._many_starts._optima import Optima, of_one_optimum, optima_of
+from jaxhamel.control._many_starts._side_by_side import (
+    Ending,
+    SideBySide,
+    are_few,
+    are_solved,
+    joined,
+    searched_one_by_one,
 )
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
-
-STARTS_AT_ONCE = 32  # searches side by side on a core of a CPU (docs/performance.md#many-starts)
-TURNS_AT_ONCE = 8  # turns in one call
-FEW = 16  # once at most 1/FEW of the searches side by side are left, they go on one after the other
-SAME = 1e-6  # relative difference up to which two costs count as those of one optimum
-
-
-class Optima(NamedTuple):
-    """The distinct optima from many starts.
-
-    `found`: (J, number of starts that led to it), by increasing J; `unconverged`: the number of starts without an optimum.
-    """
-
-    found: tuple[tuple[float, int], ...]
-    unconverged: int
-
-    @property
-    def words(self) -> str:
-        """The optima as one sentence."""
-        parts = [f"{cost:.8g} ({count}×)" for cost, count in self.found]
-        return f"optima from all starts: {', '.join(parts) or 'none'}; not converged: {self.unconverged}"
-
-
-def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"]) -> Optima:
-    """The distinct optima among the costs of all searches.
-
-    Costs that differ by at most `SAME` (1 + |J|) from the next lower one belong to the same optimum.
-    """
-    groups: list[list[float]] = []
-    for cost in np.sort(costs[converged]).tolist():
-        if groups and cost - groups[-1][-1] <= SAME * (1 + abs(cost)):
-            groups[-1].append(cost)
-        else:
-            groups.append([cost])
-    found = tuple((group[0], len(group)) for group in groups)
-    return Optima(found, int(np.sum(~converged)))
 
 
 class ManyStarts:
     """Searches from many starts; each row of `starts` has the free parameters of the problem's curve.
 
-    On a CPU the starts are divided among threads, one for each core. A thread runs as many searches side by side as fit into
-    the cache; where a search ends, the next start takes its lane. On other devices all searches run side by side.
+    All searches begin on a coarse mesh. From each distinct optimum of the coarse mesh one search continues on the mesh of
+    `transcription`. It stands for all starts that led there if it ends at nearly the same cost. From all other starts the
+    search begins anew on the mesh of `transcription`. A few starts begin on this mesh, too.
     """
 
     def __init__(
@@ -80,115 +47,94 @@ class ManyStarts:
         barrier: Array,
         tolerance: Array,
     ):
-        self.transcription, self.tolerance = transcription, tolerance
-        self.count = len(starts)
-        groups = _in_groups(starts)
-        width = _width(len(groups[0]))
-        self.groups: list[Searches] = [
-            lanes_of(_first_states(transcription, problem, rows, barrier), width) for rows in groups
-        ]
-        self.states: SearchState  # of all starts, with a leading axis; after `run`
-        self.few = width // FEW if jax.default_backend() == "cpu" else 0
+        self.problem, self.transcription, self.starts = problem, transcription, starts
+        self.barrier, self.tolerance = barrier, tolerance
+        self.motions = _motions(transcription, problem, starts)
+        # After `run`: the last states of the searches on the given mesh, with a leading axis, and the number of starts for
+        # which each of them stands.
+        self.states: SearchState
+        self.counts: Int[np.ndarray, " K"]
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
-        most, stopped = jnp.asarray(iterations), threading.Event()
-        self._take_turns(0, most)  # compiles, in one thread
+        ending, every = Ending(iterations, until), np.arange(len(self.starts))
+        coarse = coarse_mesh(self.problem, self.transcription)
+        found, counts, left = [], [], every
+        if coarse is not None and not are_few(len(every)):
+            state, counts, left = self._by_coarse_mesh(coarse, ending)
+            found = [] if state is None else [state]
+        if len(left):
+            found.append(self._searched(self._first_states(self.transcription, left), ending))
+        self.states = joined(found)
+        self.counts = np.append(counts, np.ones(len(left), int)).astype(int)
 
-        def is_late():
-            return stopped.is_set() or time.monotonic() > until
+    def _by_coarse_mesh(
+        self, coarse: Transcription, ending: Ending
+    ) -> tuple[SearchState | None, list[int], Int[np.ndarray, " L"]]:
+        """(solutions on the given mesh, the number of starts for which each stands, the starts that have none)."""
+        every, (_, (q, _)) = np.arange(len(self.starts)), self.motions
+        which = every[are_followed(coarse, q)]
+        if not which.size:
+            return None, [], every
+        states, groups = self._on_coarse_mesh(coarse, which, ending)
+        if not groups:
+            return None, [], every
+        best = along(states, np.array([group[0] for group in groups]))
+        found = self._searched(on_given_mesh(coarse, best, self.transcription), ending)
+        is_same = are_solved(found) & are_same(coarse, best, self.transcription, found)
+        kept = [which[group] for group, same in zip(groups, is_same, strict=True) if same]
+        if not kept:
+            return None, [], every
+        left = np.setdiff1d(every, np.concatenate(kept))
+        return along(found, np.flatnonzero(is_same)), [len(group) for group in kept], left
 
-        with ThreadPoolExecutor(_threads()) as pool:
-            try:
-                groups = range(len(self.groups))
-                each = [pool.submit(self._search, k, most, is_late) for k in groups]
-                found = [future.result() for future in each]
-            finally:
-                stopped.set()
-        self.states = jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *found)
+    def _on_coarse_mesh(
+        self, coarse: Transcription, which: Int[np.ndarray, " L"], ending: Ending
+    ) -> tuple[SearchState, list[Int[np.ndarray, " k"]]]:
+        """(the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
+        few = Ending(min(ending.iterations, MOST_ITERATIONS), ending.until)
+        first = self._first_states(coarse, which)
+        states = SideBySide(coarse, first, self.tolerance, tries=True).run(few)
+        groups = of_one_optimum(np.asarray(states.cost), are_solved(states))
+        return states, of_one_path(coarse, states, groups) if groups else []
 
-    def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
-        """Runs all searches of a group, and returns their last states."""
-        while not is_late() and int(searches_left(self.groups[index], most)) > self.few:
-            self._take_turns(index, most)
-        return self._finished(stored(self.groups[index]), most, is_late)
+    def _first_states(self, mesh: Transcription, which: Int[np.ndarray, " L"]) -> SearchState:
+        motions = along(self.motions, which)
+        return _first_states(mesh, self.problem, self.starts[which], motions, self.barrier)
 
-    def _take_turns(self, index: int, most: Array) -> None:
-        few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
-        found = take_turns(self.transcription, self.groups[index], self.tolerance, most, few, many)
-        self.groups[index] = jax.block_until_ready(found)
-
-    def _finished(self, group: Searches, most: Array, is_late: Callable[[], bool]) -> SearchState:
-        """Completes the last searches of a group, and returns the states of all its searches.
-
-        They go on one after the other, since a few side by side take as long as many.
-        """
-        states = group.states
-        for k in np.flatnonzero(np.asarray(goes_on(states, group.iterations, most))):
-            own = strong(jax.tree.map(lambda x, k=k: x[k], states))
-            own = self._alone(own, int(most - group.iterations[k]), is_late)
-            states = jax.tree.map(lambda x, y, k=k: x.at[k].set(y), states, own)
-        return states
-
-    def _alone(
-        self, state: SearchState, iterations: int, is_late: Callable[[], bool]
-    ) -> SearchState:
-        """The state of one search after at most `iterations` more iterations."""
-        while iterations > 0 and not is_late() and not _is_over(state):
-            many = jnp.asarray(min(iterations, LOGGED))
-            state = more_iterations(self.transcription, state, self.tolerance, many)[0]
-            iterations -= LOGGED
-        return state
+    def _searched(self, states: SearchState, ending: Ending) -> SearchState:
+        """The last states of searches on the given mesh."""
+        if are_few(states.mu.shape[0]):
+            return searched_one_by_one(self.transcription, states, self.tolerance, ending)
+        return SideBySide(self.transcription, states, self.tolerance).run(ending)
 
     def optima(self) -> Optima:
         """The distinct optima of the searches that have converged."""
-        unit = float(self.transcription.cost_unit)
-        optima = optima_of(np.asarray(self.states.cost), self._converged())
+        unit, costs = float(self.transcription.cost_unit), np.asarray(self.states.cost)
+        optima = optima_of(costs, are_solved(self.states), self.counts)
         return optima._replace(found=tuple((unit * cost, count) for cost, count in optima.found))
 
     def best(self) -> SearchState:
         """The converged state of least cost or, if no search has converged, the state of least violation."""
-        states, converged = self.states, self._converged()
+        states, converged = self.states, are_solved(self.states)
         costs = np.where(converged, np.asarray(states.cost), np.inf)
         violations = np.nan_to_num(np.asarray(states.errors.violation), nan=np.inf)
-        index = int(np.argmin(costs if np.any(converged) else violations))
-        return jax.tree.map(lambda x: x[index], states)
-
-    def _converged(self) -> Bool[np.ndarray, " S"]:
-        states = self.states
-        return np.asarray(states.done) & np.isfinite(np.asarray(states.cost))
+        return along(states, int(np.argmin(costs if np.any(converged) else violations)))
 
 
-def _is_over(state: SearchState) -> bool:
-    """Whether a search has converged or is stuck."""
-    return bool(state.done) or int(state.stuck) >= STUCK
+@compiled_with(FEW_RUNS)
+def _motions(transcription: Transcription, problem: ControlProblem, starts) -> tuple[Array, Any]:
+    """The motions under the controls of all starts: the times of the mesh, and the states at these times."""
+    rebuild = free_parameters(problem.curve)[1]
+    return jax.vmap(lambda p: motion_under(transcription, problem, rebuild(p)))(starts)
 
 
-def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
-    """The starts in groups of equal size, one for each thread; copies of the last start fill the last group."""
-    count = min(_threads(), -(-len(starts) // STARTS_AT_ONCE))
-    size = -(-len(starts) // count)
-    missing = count * size - len(starts)
-    rows = jnp.concatenate([starts, jnp.broadcast_to(starts[-1:], (missing, starts.shape[1]))])
-    return list(rows.reshape(count, size, -1))
-
-
-def _width(count: int) -> int:
-    """The number of searches of a group that are side by side."""
-    return min(count, STARTS_AT_ONCE) if jax.default_backend() == "cpu" else count
-
-
-def _threads() -> int:
-    """The number of threads: on a CPU one for each core, since a group's program uses one core; otherwise 1."""
-    return cores() if jax.default_backend() == "cpu" else 1
-
-
-@compiled
-def _first_states(transcription, problem: ControlProblem, starts: Array, barrier: Array):
-    """The states of all searches before the first iteration."""
+@compiled_with(FEW_RUNS)
+def _first_states(mesh: Transcription, problem: ControlProblem, starts, motions, barrier):
+    """The states of all searches before the first iteration on `mesh`."""
     rebuild = free_parameters(problem.curve)[1]
 
-    def one(p):
-        return first_state(transcription, started_with(transcription, problem, rebuild(p)), barrier)
+    def one(p, motion):
+        return first_state(mesh, at_motion(mesh, problem, rebuild(p), motion), barrier)
 
-    return jax.vmap(one)(starts)
+    return jax.vmap(one)(starts, motions)

@@ -1,0 +1,201 @@
+"""Many searches at once: side by side in each thread, or one after the other where they are few."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from jaxhamel._cores import cores
+from jaxhamel.control._collocation._transcription import Transcription, along
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
+from jaxhamel.control._interior_point._state import SearchState, strong
+from jaxhamel.control._many_starts._turns import (
+    Searches,
+    goes_on,
+    lanes_of,
+    searches_left,
+    stored,
+    take_turns,
+)
+
+STARTS_AT_ONCE = 32  # searches side by side on a core of a CPU (docs/performance.md#many-starts)
+TURNS_AT_ONCE = 8  # turns in one call
+FEW = 16  # once at most 1/FEW of the searches side by side are left, they go on one after the other
+# On a CPU, up to this number of searches run one after the other: the turns would take longer to compile
+# (docs/performance.md#many-starts).
+FEW_SEARCHES = 32
+
+
+class Ending(NamedTuple):
+    """The largest number of iterations of a search, and the value of `time.monotonic` at which all searches stop."""
+
+    iterations: int
+    until: float
+
+
+def are_solved(states: SearchState) -> Bool[np.ndarray, " S"]:
+    """Which searches have converged."""
+    return np.asarray(states.done) & np.isfinite(np.asarray(states.cost))
+
+
+def are_few(count: int) -> bool:
+    """Whether so few searches run one after the other."""
+    return count <= FEW_SEARCHES and jax.default_backend() == "cpu"
+
+
+def joined(states: list[SearchState]) -> SearchState:
+    """The states of several groups of searches as one group."""
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *states)
+
+
+def searched_one_by_one(
+    transcription: Transcription, states: SearchState, tolerance: Array, ending: Ending
+) -> SearchState:
+    """The states after all searches have ended, each of which runs alone in one of the threads."""
+    count = states.mu.shape[0]
+    rows = [strong(along(states, k)) for k in range(count)]
+    if time.monotonic() < ending.until:  # compiles, in one thread
+        more_iterations(transcription, rows[0], tolerance, jnp.asarray(0))
+
+    def one(k: int, is_late: Callable[[], bool]) -> SearchState:
+        return _searched_alone(transcription, rows[k], tolerance, ending.iterations, is_late)
+
+    found = _in_threads(one, count, ending.until)
+    return jax.tree.map(lambda *x: jnp.stack(x), *found)
+
+
+class SideBySide:
+    """Searches that run side by side, with `vmap` and threads.
+
+    On a CPU the searches are divided among threads, one for each core. A thread runs as many searches side by side as fit
+    into the cache; where a search ends, the next one takes its lane. The last ones go on one after the other. On other
+    devices all searches run side by side.
+
+    `tries`: a thread stops when many of its searches have ended and most of these have not converged; the last ones stay
+    side by side.
+    """
+
+    def __init__(
+        self,
+        transcription: Transcription,
+        states: SearchState,
+        tolerance: Array,
+        tries: bool = False,
+    ):
+        self.transcription, self.tolerance = transcription, tolerance
+        self.count = states.mu.shape[0]
+        groups = _in_groups(states)
+        width = _width(groups[0].mu.shape[0])
+        self.groups: list[Searches] = [lanes_of(group, width) for group in groups]
+        self.tries, self.width = tries, width
+        may_finish = not tries and jax.default_backend() == "cpu"
+        self.few = width // FEW if may_finish else 0
+
+    def run(self, ending: Ending) -> SearchState:
+        """Iterates until all searches have ended, and returns their states."""
+        most = jnp.asarray(ending.iterations)
+        if time.monotonic() < ending.until:
+            self._take_turns(0, most)  # compiles, in one thread
+
+        def one(k: int, is_late: Callable[[], bool]) -> SearchState:
+            return self._search(k, most, is_late)
+
+        found = _in_threads(one, len(self.groups), ending.until)
+        return along(joined(found), slice(self.count))
+
+    def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
+        """Runs all searches of a group, and returns their last states."""
+        while not is_late() and int(searches_left(self.groups[index], most)) > self.few:
+            self._take_turns(index, most)
+            if self.tries and self._fails(stored(self.groups[index]), most):
+                break
+        group = stored(self.groups[index])
+        return group.states if self.tries else self._finished(group, most, is_late)
+
+    def _fails(self, group: Searches, most: Array) -> bool:
+        """Whether at least as many searches of a group as run side by side have ended, and most of them in vain."""
+        ended = ~np.asarray(goes_on(group.states, group.iterations, most))
+        solved = are_solved(group.states)[ended]
+        return len(solved) >= self.width and 2 * int(np.sum(solved)) < len(solved)
+
+    def _take_turns(self, index: int, most: Array) -> None:
+        few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
+        found = take_turns(self.transcription, self.groups[index], self.tolerance, most, few, many)
+        self.groups[index] = jax.block_until_ready(found)
+
+    def _finished(self, group: Searches, most: Array, is_late: Callable[[], bool]) -> SearchState:
+        """Completes the last searches of a group, and returns the states of all its searches.
+
+        They go on one after the other, since a few side by side take as long as many.
+        """
+        states = group.states
+        for k in np.flatnonzero(np.asarray(goes_on(states, group.iterations, most))):
+            if is_late():
+                break
+            given = strong(along(states, k)), self.tolerance, int(most - group.iterations[k])
+            own = _searched_alone(self.transcription, *given, is_late)
+            states = jax.tree.map(lambda x, y, k=k: x.at[k].set(y), states, own)
+        return states
+
+
+def _searched_alone(
+    transcription: Transcription,
+    state: SearchState,
+    tolerance: Array,
+    iterations: int,
+    is_late: Callable[[], bool],
+) -> SearchState:
+    """The state of one search after at most `iterations` more iterations."""
+    while iterations > 0 and not is_late() and not _is_over(state):
+        many = jnp.asarray(min(iterations, LOGGED))
+        state = more_iterations(transcription, state, tolerance, many)[0]
+        iterations -= LOGGED
+    return state
+
+
+def _is_over(state: SearchState) -> bool:
+    """Whether a search has converged, is stuck or has met NaN."""
+    broken = bool(jnp.isnan(state.cost))
+    return bool(state.done) or int(state.stuck) >= STUCK or broken
+
+
+def _in_threads(
+    one: Callable[[int, Callable[[], bool]], SearchState], count: int, until: float
+) -> list[SearchState]:
+    """The results of `one`(k, is_late) for k = 0 … `count` − 1, computed in threads that stop at the time `until`."""
+    stopped = threading.Event()
+
+    def is_late():
+        return stopped.is_set() or time.monotonic() > until
+
+    with ThreadPoolExecutor(_threads()) as pool:
+        try:
+            each = [pool.submit(one, k, is_late) for k in range(count)]
+            return [future.result() for future in each]
+        finally:
+            stopped.set()
+
+
+def _in_groups(states: SearchState) -> list[SearchState]:
+    """The searches in groups of equal size, one for each thread; copies of the last search fill the last group."""
+    many = states.mu.shape[0]
+    count = min(_threads(), -(-many // STARTS_AT_ONCE))
+    size = -(-many // count)
+    places = np.minimum(np.arange(count * size), many - 1).reshape(count, size)
+    return [along(states, each) for each in places]
+
+
+def _width(count: int) -> int:
+    """The number of searches of a group that are side by side."""
+    return min(count, STARTS_AT_ONCE) if jax.default_backend() == "cpu" else count
+
+
+def _threads() -> int:
+    """The number of threads: on a CPU one for each core, since a group's program uses one core; otherwise 1."""
+    return cores() if jax.default_backend() == "cpu" else 1
