@@ -20,7 +20,7 @@ from jaxhamel.control._many_starts._coarse_mesh import (
 )
 from jaxhamel.control._many_starts._optima import Optima, of_one_optimum, optima_of
 from jaxhamel.control._many_starts._side_by_side import (
-    Ending,
+    Budget,
     SideBySide,
     are_few,
     are_solved,
@@ -57,30 +57,30 @@ class ManyStarts:
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
-        ending, every = Ending(iterations, until), np.arange(len(self.starts))
+        budget, every = Budget(iterations, until), np.arange(len(self.starts))
         coarse = coarse_mesh(self.problem, self.transcription)
         found, counts, left = [], [], every
         if coarse is not None and not are_few(len(every)):
-            state, counts, left = self._by_coarse_mesh(coarse, ending)
+            state, counts, left = self._by_coarse_mesh(coarse, budget)
             found = [] if state is None else [state]
         if len(left):
-            found.append(self._searched(self._first_states(self.transcription, left), ending))
+            found.append(self._searched(self._first_states(self.transcription, left), budget))
         self.states = joined(found)
         self.counts = np.append(counts, np.ones(len(left), int)).astype(int)
 
     def _by_coarse_mesh(
-        self, coarse: Transcription, ending: Ending
+        self, coarse: Transcription, budget: Budget
     ) -> tuple[SearchState | None, list[int], Int[np.ndarray, " L"]]:
         """(solutions on the given mesh, the number of starts for which each stands, the starts that have none)."""
         every, (_, (q, _)) = np.arange(len(self.starts)), self.motions
         which = every[are_followed(coarse, q)]
         if not which.size:
             return None, [], every
-        states, groups = self._on_coarse_mesh(coarse, which, ending)
+        states, groups = self._on_coarse_mesh(coarse, which, budget)
         if not groups:
             return None, [], every
         best = along(states, np.array([group[0] for group in groups]))
-        found = self._searched(on_given_mesh(coarse, best, self.transcription), ending)
+        found = self._searched(on_given_mesh(coarse, best, self.transcription), budget)
         is_same = are_solved(found) & are_same(coarse, best, self.transcription, found)
         kept = [which[group] for group, same in zip(groups, is_same, strict=True) if same]
         if not kept:
@@ -89,10 +89,10 @@ class ManyStarts:
         return along(found, np.flatnonzero(is_same)), [len(group) for group in kept], left
 
     def _on_coarse_mesh(
-        self, coarse: Transcription, which: Int[np.ndarray, " L"], ending: Ending
+        self, coarse: Transcription, which: Int[np.ndarray, " L"], budget: Budget
     ) -> tuple[SearchState, list[Int[np.ndarray, " k"]]]:
         """(the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
-        few = Ending(min(ending.iterations, MOST_ITERATIONS), ending.until)
+        few = Budget(min(budget.iterations, MOST_ITERATIONS), budget.until)
         first = self._first_states(coarse, which)
         states = SideBySide(coarse, first, self.tolerance, tries=True).run(few)
         groups = of_one_optimum(np.asarray(states.cost), are_solved(states))
@@ -102,11 +102,11 @@ class ManyStarts:
         motions = along(self.motions, which)
         return _first_states(mesh, self.problem, self.starts[which], motions, self.barrier)
 
-    def _searched(self, states: SearchState, ending: Ending) -> SearchState:
+    def _searched(self, states: SearchState, budget: Budget) -> SearchState:
         """The last states of searches on the given mesh."""
         if are_few(states.mu.shape[0]):
-            return searched_one_by_one(self.transcription, states, self.tolerance, ending)
-        return SideBySide(self.transcription, states, self.tolerance).run(ending)
+            return searched_one_by_one(self.transcription, states, self.tolerance, budget)
+        return SideBySide(self.transcription, states, self.tolerance).run(budget)
 
     def optima(self) -> Optima:
         """The distinct optima of the searches that have converged."""

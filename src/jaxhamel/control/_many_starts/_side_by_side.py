@@ -32,7 +32,7 @@ FEW = 16  # once at most 1/FEW of the searches side by side are left, they go on
 FEW_SEARCHES = 32
 
 
-class Ending(NamedTuple):
+class Budget(NamedTuple):
     """The largest number of iterations of a search, and the value of `time.monotonic` at which all searches stop."""
 
     iterations: int
@@ -55,18 +55,18 @@ def joined(states: list[SearchState]) -> SearchState:
 
 
 def searched_one_by_one(
-    transcription: Transcription, states: SearchState, tolerance: Array, ending: Ending
+    transcription: Transcription, states: SearchState, tolerance: Array, budget: Budget
 ) -> SearchState:
     """The states after all searches have ended, each of which runs alone in one of the threads."""
     count = states.mu.shape[0]
     rows = [strong(along(states, k)) for k in range(count)]
-    if time.monotonic() < ending.until:  # compiles, in one thread
+    if time.monotonic() < budget.until:  # compiles, in one thread
         more_iterations(transcription, rows[0], tolerance, jnp.asarray(0))
 
     def one(k: int, is_late: Callable[[], bool]) -> SearchState:
-        return _searched_alone(transcription, rows[k], tolerance, ending.iterations, is_late)
+        return _searched_alone(transcription, rows[k], tolerance, budget.iterations, is_late)
 
-    found = _in_threads(one, count, ending.until)
+    found = _in_threads(one, count, budget.until)
     return jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
@@ -97,16 +97,16 @@ class SideBySide:
         may_finish = not tries and jax.default_backend() == "cpu"
         self.few = width // FEW if may_finish else 0
 
-    def run(self, ending: Ending) -> SearchState:
+    def run(self, budget: Budget) -> SearchState:
         """Iterates until all searches have ended, and returns their states."""
-        most = jnp.asarray(ending.iterations)
-        if time.monotonic() < ending.until:
+        most = jnp.asarray(budget.iterations)
+        if time.monotonic() < budget.until:
             self._take_turns(0, most)  # compiles, in one thread
 
         def one(k: int, is_late: Callable[[], bool]) -> SearchState:
             return self._search(k, most, is_late)
 
-        found = _in_threads(one, len(self.groups), ending.until)
+        found = _in_threads(one, len(self.groups), budget.until)
         return along(joined(found), slice(self.count))
 
     def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
