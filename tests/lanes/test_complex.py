@@ -78,3 +78,22 @@ def test_no_complex_number_is_left_in_a_program_with_real_results():
     for by in (jax.jacfwd, jax.jacrev):
         found = jax.jit(by(rate))(q)
         np.testing.assert_allclose(found, np.diag(-9.81 * np.cos(q)), rtol=1e-13, atol=1e-14)
+
+
+def transforms(xp, x):
+    """Fourier transforms of each kind, over one axis and two, of even and odd length."""
+    of_reals = xp.fft.rfft(x), xp.fft.rfft(x[..., 1:]), xp.fft.rfft2(x), xp.fft.fft2(x)
+    z = x[..., :4] + 0.3j * x[..., 1:5]
+    back = xp.fft.irfft(z), xp.fft.irfft(z, 7), xp.fft.irfft2(z)
+    return *of_reals, *back, xp.fft.ifft(z, axis=-2), xp.fft.fft(z, 5)
+
+
+def test_fourier_transforms_of_few_numbers_stay_in_lanes():
+    """Values are NumPy's, the gradient is that of `vmap`, and no warning for a missing rule is raised."""
+    x = np.random.default_rng(3).normal(size=(5, 3, 6))
+    found = jax.jit(lanes(lambda x: transforms(jnp, x)))(x)
+    for a, b in zip(found, (f for f in transforms(np, x)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+    power = lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x, 5) * jnp.fft.ifft(x + 1j)[:, :3]) ** 2)
+    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(t(power)(x))))(x)
+    np.testing.assert_allclose(total(lanes), total(jax.vmap), rtol=1e-12)

@@ -75,6 +75,15 @@ def test_lane_independent_factors_are_collected():
     np.testing.assert_allclose(*both, rtol=1e-13)
 
 
+def test_products_of_parameters_in_one_lane():
+    """Of Σ_k a_ik (b_k x) many lanes compute the numbers Σ_k a_ik b_k once; for one lane, b_k x are fewer products."""
+    closed = jax.make_jaxpr(lambda x, a, b: a @ (b * x))(X[0, 0], X[:5, :3], X[0, :3])
+    flags = [True, False, False]
+    one, many = (scalarise(closed, flags, whole=True, few=few) for few in (True, False))
+    assert one.operations() == {"mul": 15 + 3, "add": 10}
+    assert many.operations() == {"mul": 15 + 5, "add": 10}
+
+
 def test_constants_whose_product_overflows_stay_apart():
     for constant, products in ((1e200, 4), (1e100, 2)):
         f = lambda x, c=constant: (c * (c * x), x / c * (1 / c) * (1 / c))

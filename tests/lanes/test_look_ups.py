@@ -1,5 +1,7 @@
 """Look-ups in tables too large to be written out, arctangents, and loops that run in blocks of lanes."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -129,3 +131,24 @@ def test_more_shared_numbers_than_a_loop_takes():
     weights, x = RNG.normal(size=(40, 30)), RNG.normal(size=(17, 30))
     found = jax.jit(lanes(lambda w, x: jnp.sum((w * x[None]).sum(1) ** 2), (None, 0)))(weights, x)
     np.testing.assert_allclose(found, np.sum((x @ weights.T) ** 2, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("points", [30, 70])
+def test_interpolation_in_a_small_table_is_one_loop(points):
+    """The look-ups of a binary search, each of which depends on the one before it, are selections: XLA took 91 s to compile
+    twelve of them outside of the loop. Larger tables are read by an index."""
+    xs = jnp.asarray(np.sort(RNG.normal(size=points)))
+    f = lambda x, xs, ys: jnp.sum(jnp.interp(x, xs, ys) * x)
+    given = jnp.asarray(RNG.normal(size=(5, 2))), xs, jnp.sin(xs)
+    axes = (0, None, None)
+
+    def everything(transform, *given):
+        total = lambda *given: jnp.sum(jnp.sin(transform(f, axes)(*given)))
+        return transform(f, axes)(*given), jax.grad(total)(*given)
+
+    found, wanted = (jax.jit(partial(everything, t))(*given) for t in (lanes, jax.vmap))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+    program = written_out(f, [True, False, False], *given)
+    assert program is not None
+    assert ("pick" in program.program.operations()) == (points > 64)

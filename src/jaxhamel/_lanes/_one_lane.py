@@ -20,11 +20,14 @@ from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
 
 # The largest ratio of scalar operations to operations on arrays. Where it is larger, arrays are long, and operations on them
 # compile faster (docs/performance.md#one-lane).
-LONGEST_GROWTH = 1.5
+LONGEST_GROWTH = 3
 # Programs of up to SHORT scalar operations are written out whatever the ratio: they compile as fast as operations on arrays
 # and run 2 to 40 times as fast. At most SHORT_SINES of these operations may come from functions that take many each, such as
 # sines: in arrays XLA vectorises these functions.
 SHORT, SHORT_SINES = 10_000, 3_000
+# In a loop over links, each operation on arrays is executed in each turn. Up to this number of scalar operations, the ratio
+# to executed operations decides: they take some seconds more to compile and run 20 times as fast.
+LONGEST_OF_LOOPS = 16_000
 # The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
 # have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations
 # on arrays (docs/performance.md#trees-of-fifty-links).
@@ -72,7 +75,7 @@ def one_lane(f: Callable) -> Callable:
 def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be replaced by scalar operations that, judged by their number, do not take longer to compile."""
     equations = list(all_equations(closed.jaxpr))
-    most = max(SHORT, LONGEST_GROWTH * len(equations))
+    most = _most_scalars(equations)
     if not all(_may_be_written_out(e) for e, _ in equations):
         return False
     if _work(equations, _known(closed)) > MOST_WORK:
@@ -85,9 +88,14 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
         return False
     length = program.length()
     in_sines = length - program.operations().total()
-    return length <= LONGEST_GROWTH * len(equations) or (
-        length <= SHORT and in_sines <= SHORT_SINES
-    )
+    return length <= LONGEST_GROWTH * len(equations) or (length <= most and in_sines <= SHORT_SINES)
+
+
+def _most_scalars(equations: list[tuple[Any, int]]) -> float:
+    """The largest number of scalar operations in place of these equations, each with its number of executions."""
+    executed = sum(times for _, times in equations)
+    of_loops = min(LONGEST_OF_LOOPS, LONGEST_GROWTH * executed)
+    return max(SHORT, LONGEST_GROWTH * len(equations), of_loops)
 
 
 def _known(closed) -> dict[int, np.ndarray]:

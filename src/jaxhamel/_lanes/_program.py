@@ -119,11 +119,11 @@ def scalarise(
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
-        graph.fused = fused
+        graph.fused, graph.few = fused, few
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
         inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
-        kept[key] = _Kept(_factored(program, whole), len(graph.nodes))
+        kept[key] = _Kept(_factored(program, whole, few), len(graph.nodes))
     if kept[key].scalars > largest:
         raise Unsupported(f"more than {largest} scalars")
     return kept[key].program
@@ -152,8 +152,11 @@ def with_common_factors(program: Program) -> Program:
     return _with_factors(program, collect=True)
 
 
-def _factored(program: Program, whole: bool) -> Program:
+def _factored(program: Program, whole: bool, few: bool) -> Program:
     shorter = _with_factors(program, collect=True)
+    if few and any(not program.graph.nodes[i].batched for i in node_numbers(program.inputs)):
+        # products of parameters, which many lanes compute once, are operations as all others for one lane
+        return min(shorter, _with_factors(program, collect=False), key=Program.length)
     if whole or shorter.graph.blocks or shorter.length() <= LONGEST_PROGRAM:
         return shorter
     # This program is cut into loops, which with `collect` would have to pass lane-independent sums on to one another.

@@ -70,6 +70,7 @@ class _Writer:
 
     def __init__(self, body: ClosedJaxpr, consts: list, flags: dict[int, bool], longest: int):
         self.body, self.jaxpr, self.graph = body, body.jaxpr, Graph(4 * longest)
+        self.graph.few = True
         self.graph.alone = True
         self.nodes: dict[Any, Nodes] = {}
         self.later: list[Any] = []

@@ -21,6 +21,8 @@ from jaxhamel._lanes._solutions import _operator_solve as _of_products
 from jaxhamel._lanes._solutions import _symmetric_solve as _primitive
 
 UNROLL_LIMIT = 10
+# With more columns than this times the rows, such as those of all lanes, products with the inverse are faster than LAPACK.
+MANY_COLUMNS = 4
 
 
 def symmetric_solve(
@@ -140,11 +142,19 @@ def _symmetric_solve(matrix, rhs):
 
 def _solve_arrays(matrix, rhs):
     if matrix.shape[0] > UNROLL_LIMIT:
-        return _lapack.solve(matrix, rhs)
+        few = rhs.shape[1] <= MANY_COLUMNS * matrix.shape[0]
+        return _lapack.solve(matrix, rhs) if few else _by_inverse(matrix, rhs)
     factors = Factors.of(matrix)
     columns = rhs[:, 0] if rhs.shape[1] == 1 else rhs
     weights = factors.inverse_diagonal.reshape(-1, *[1] * (columns.ndim - 1))
     return factors.backward(factors.forward(columns) * weights).reshape(rhs.shape)
+
+
+def _by_inverse(matrix, rhs):
+    """The solution M⁻¹ b with one step of iterative refinement, x + M⁻¹ (b − M x), as accurate as one by LAPACK."""
+    inverse = _lapack.inverse(matrix)
+    x = inverse @ rhs
+    return x + inverse @ (rhs - matrix @ x)
 
 
 def _ldl(matrix):

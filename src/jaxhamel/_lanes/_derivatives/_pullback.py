@@ -153,6 +153,7 @@ class _InnerGraph:
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)
+        self.graph.few = outer.few
         self.graph.axis = outer.axis
         self.given: dict[int, int] = {}  # node of the outer graph: its node in this graph
 

@@ -52,6 +52,7 @@ class Graph:
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False  # whether operations on large arrays may become blocks
         self.fused = False  # whether the program is compiled as fusions over many lanes
+        self.few = False  # whether the program runs for a few lanes, in one kernel
         self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it
         self.has_complex = False  # whether a node is complex
         self.numbers: dict[int, Any] = {}  # the values of constants that are not Booleans, by node

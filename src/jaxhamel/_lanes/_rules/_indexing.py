@@ -18,10 +18,13 @@ from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, e
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._kernel_conditions import writes_one_window
 
-# A gather over at most this many positions becomes a chain of `select`s, which stays in the loop over the lanes. A table
-# look-up leaves that loop, with all that it depends on: a matrix exponential, whose LU permutes rows, then took minutes to
-# compile. A `dynamic_slice` (of a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of
-# keeping the table in registers.
+# For many lanes, a gather over at most this many positions becomes `select`s, which stay in the loop over the lanes. A table
+# look-up leaves that loop, with all that it depends on: a binary search, whose look-ups depend on each other, or a matrix
+# exponential, whose LU permutes rows, then took minutes to compile (docs/performance.md#look-ups). A `dynamic_slice` (of a
+# spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of keeping the table in registers.
+MOST_SELECTED = 64
+# Up to this many positions are compared one by one; more are divided by the binary digits of the position. For few lanes, a
+# look-up in a larger table reads memory inside of the kernel.
 MOST_COMPARED = 8
 
 
@@ -32,6 +35,9 @@ class _Pick:
 
     @staticmethod
     def bind(index, *table):
+        if not any(map(np.ndim, table)):  # all lanes share the table
+            column = jnp.stack(jnp.broadcast_arrays(*table))
+            return column.at[index].get(mode="promise_in_bounds")
         shape = jnp.broadcast_shapes(*map(np.shape, table), np.shape(index))
         column = jnp.stack([jnp.broadcast_to(jnp.asarray(x), shape) for x in table])
         if np.ndim(index) == 0:
@@ -48,7 +54,7 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
     """The window of x with these `starts` (axis: node) and `sizes`; along other axes it starts at 0.
 
-    A computed start with at most `few` possible values is compared with each of them; with more the window is looked up.
+    Windows at a computed start with at most `few` possible values are selected; with more the window is looked up.
     """
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
@@ -73,11 +79,30 @@ def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype, few
 
 
 def _chosen(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
+    if len(windows) > MOST_COMPARED:
+        return _by_digits(graph, windows, start, dtype)
     found = windows[-1]
     for i, window in enumerate(windows[:-1]):
         here = np.array(_equality(graph, start, i))
         found = each(graph, lax.select_n_p, dtype, here, found, window)
     return found
+
+
+def _by_digits(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
+    """The window at a computed start: each binary digit of the start selects between neighbouring halves.
+
+    This takes one selection less than there are windows, and one comparison for each digit.
+    """
+    kind, digit = graph.nodes[start].dtype, 1
+    while len(windows) > 1:
+        mask = graph.constant(np.asarray(digit, kind))
+        odd = graph.apply(lax.and_p, (start, mask), kind)
+        odd = graph.apply(lax.ne_p, (odd, graph.constant(np.asarray(0, kind))), bool)
+        even, last = windows[::2], windows[1::2]
+        last = last if len(last) == len(even) else np.concatenate([last, even[-1:]])
+        windows = each(graph, lax.select_n_p, dtype, np.array(odd), even, last)
+        digit *= 2
+    return windows[0]
 
 
 def _clamped_start(graph: Graph, start: int, last: int) -> int:
@@ -135,10 +160,11 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
     numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     filled = _name(params["mode"]) == "FILL_OR_DROP"
+    most = MOST_COMPARED if graph.few else MOST_SELECTED
     windows = []
     for row, starts in _rows(graph, indices, numbers.start_index_map):
         part = _of_row(x, row, numbers.operand_batching_dims, numbers.start_indices_batching_dims)
-        window = _windowed(graph, part, starts, sizes, out.dtype, MOST_COMPARED)
+        window = _windowed(graph, part, starts, sizes, out.dtype, most)
         if filled:
             fits = _fits(graph, starts, x.shape, sizes)
             missing = constant(graph, params["fill_value"], out.dtype)

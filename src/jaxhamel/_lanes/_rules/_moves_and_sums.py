@@ -14,7 +14,12 @@ from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, along
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._kernel_conditions import is_short_sum, is_small_product
-from jaxhamel._lanes._rules._products import dot_general
+from jaxhamel._lanes._rules._products import (
+    MOST_SHARED_SUMS,
+    dot_general,
+    separate_sums,
+    shared_sums,
+)
 
 # --- primitives that only move entries ------------------------------------------------------------
 
@@ -107,6 +112,18 @@ def _reduction(primitive, of_nothing) -> Callable:
     return rule
 
 
+def _sum(graph: Graph, equation, x: Nodes) -> list[Nodes]:
+    """The sums along axes; a sum that contains another one starts with it, as in a product with a constant matrix."""
+    out, axes = equation.outvars[0].aval, tuple(equation.params["axes"])
+    columns = np.moveaxis(x, axes, range(-len(axes), 0)).reshape(
+        out.size, x.size // max(out.size, 1)
+    )
+    zero = graph.constant(np.zeros((), out.dtype))
+    terms = [[(k, i) for k, i in enumerate(each) if i != zero] for each in columns.tolist()]
+    sums = shared_sums if len(terms) <= MOST_SHARED_SUMS else separate_sums
+    return [np.array(sums(graph, terms, zero, out.dtype), dtype=int).reshape(out.shape)]
+
+
 def _cumulative(primitive) -> Callable:
     """The rule for cumulative sums, products and extremes: combines each row with the row before it."""
 
@@ -149,7 +166,7 @@ def empty(graph: Graph, equation) -> list[Nodes]:
 
 _of = partial(Primitive, Kind.SUM)
 SUMS: dict[str, Primitive] = {
-    "reduce_sum": _of(_reduction(lax.add_p, 0), cpu_kernel=is_short_sum),
+    "reduce_sum": _of(_sum, cpu_kernel=is_short_sum),
     "reduce_prod": _of(_reduction(lax.mul_p, 1), cpu_kernel=is_short_sum),
     "reduce_max": _of(_reduction(lax.max_p, -np.inf), cpu_kernel=is_short_sum),
     "reduce_min": _of(_reduction(lax.min_p, np.inf), cpu_kernel=is_short_sum),

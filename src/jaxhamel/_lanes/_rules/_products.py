@@ -1,5 +1,6 @@
 """The rule for products of matrices, which become sums of products of scalars."""
 
+from collections.abc import Iterable
 from functools import reduce
 
 import numpy as np
@@ -7,6 +8,9 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+
+# Sums along an axis of more than this number of columns are not compared with one another.
+MOST_SHARED_SUMS = 200
 
 
 def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
@@ -48,20 +52,25 @@ def shared_sums(graph: Graph, rows: list[list[tuple[int, int]]], zero: int, dtyp
 
     **Arguments:** `rows`: the terms of each sum, as pairs of the term's position and its node.
     """
-
-    def total(start: int, terms) -> int:
-        return reduce(lambda x, term: graph.apply(lax.add_p, (x, term[1]), dtype), terms, start)
-
     if len({term for row in rows for term in row}) == sum(map(len, rows)):
-        return [total(zero, row) for row in rows]
+        return separate_sums(graph, rows, zero, dtype)
     done: dict[frozenset[tuple[int, int]], int] = {}
     for row in sorted(map(frozenset, rows), key=len):
         start, rest = zero, row
         for known in sorted(done, key=len, reverse=True):
             if len(known) > 1 and known <= rest:
                 start, rest = graph.apply(lax.add_p, (start, done[known]), dtype), rest - known
-        done[row] = total(start, sorted(rest))
+        done[row] = _total(graph, start, sorted(rest), dtype)
     return [done[frozenset(row)] for row in rows]
+
+
+def separate_sums(graph: Graph, rows: list[list[tuple[int, int]]], zero: int, dtype) -> list[int]:
+    """The nodes of the sums of all rows, each in the order of its terms; arguments as for `shared_sums`."""
+    return [_total(graph, zero, row, dtype) for row in rows]
+
+
+def _total(graph: Graph, start: int, terms: Iterable[tuple[int, int]], dtype) -> int:
+    return reduce(lambda x, term: graph.apply(lax.add_p, (x, term[1]), dtype), terms, start)
 
 
 def _kept(graph: Graph, *matrices: Nodes) -> list[np.ndarray]:
