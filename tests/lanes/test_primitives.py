@@ -333,7 +333,7 @@ def test_any_program_of_a_few_operations(steps):
         "bitcast_convert_type between": lambda x: lax.bitcast_convert_type(x, jnp.int32),
         "cholesky` of complex": lambda x: jnp.linalg.cholesky(lax.complex(x @ x.T, 0.0 * x[:, :3])),
         "eigh": lambda x: jnp.linalg.eigvalsh(x @ x.T),
-        "fft": lambda x: jnp.fft.rfft(x[0]),
+        "fft` of more than 64": lambda x: jnp.fft.rfft(jnp.tile(x[0], 20)),
         "pure_callback": lambda x: jax.pure_callback(
             np.sin, jax.ShapeDtypeStruct((4,), float), x[0], vmap_method="broadcast_all"
         ),

@@ -6,7 +6,14 @@ import pytest
 from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._primitive import Kind
-from jaxhamel._lanes._rules import _control_flow, _indexing, _linear_algebra, _order, _primitives
+from jaxhamel._lanes._rules import (
+    _control_flow,
+    _fourier,
+    _indexing,
+    _linear_algebra,
+    _order,
+    _primitives,
+)
 from jaxhamel._lanes._rules._moves_and_sums import MOVES, SUMS
 from jaxhamel._lanes._rules._primitives import PRIMITIVES
 from tests.lanes.primitives import DOCUMENT, document
@@ -17,6 +24,7 @@ TABLES = (
     SUMS,
     _indexing.INDEXING,
     _order.ORDER,
+    _fourier.FOURIER,
     _linear_algebra.LINEAR_ALGEBRA,
     _control_flow.CONTROL_FLOW,
     _primitives.WITHOUT_RULE,
@@ -35,7 +43,7 @@ def test_each_primitive_has_one_record():
 def test_a_record_has_the_fields_of_its_kind(name):
     record = PRIMITIVES[name]
     assert (record.rule is None) == (record.kind is Kind.WITHOUT_RULE)
-    has_program = record.kind in (Kind.CONTROL_FLOW, Kind.CALL) or name == OPERATOR_SOLVE
+    has_program = record.kind in (Kind.CONTROL_FLOW, Kind.CALL) or name in (OPERATOR_SOLVE, "fft")
     assert record.nested == has_program
     of_scalars = record.fold, record.simplify, record.factor, record.signs, record.on_gpu
     assert record.kind is Kind.ELEMENTWISE or not any(of_scalars)
