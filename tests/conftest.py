@@ -71,12 +71,11 @@ def _compile_once():
 
 
 def _folder_in_memory() -> str | None:
-    """Linux' folder in memory, if it has room for the programs of all tests (0.4 GB): to write and to remove 15,000 files
-    on a disk took 5 ms each. Otherwise the system's folder for such files."""
+    """Linux' folder in memory, if it has room for the programs of all tests (some 0.3 GB), since each of the many small
+    files takes milliseconds to write and to remove on a disk. Otherwise None, for the system's folder of such files."""
     folder = "/dev/shm"
     if os.path.isdir(folder) and os.access(folder, os.W_OK):
-        if shutil.disk_usage(folder).free > 2e9:
-            return folder
+        return folder if shutil.disk_usage(folder).free > 2e9 else None
     return None
 
 
@@ -94,7 +93,7 @@ def _collect_seldom():
 
 
 def pytest_unconfigure():
-    """Leaves all objects to the end of the process: pytest would now search them for cycles five times, some seconds each."""
+    """Leaves all objects to the end of the process: pytest would search them five times for cycles, for seconds."""
     gc.freeze()
 
 
