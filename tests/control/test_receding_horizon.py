@@ -64,6 +64,10 @@ def problem(*constraints):
     )
 
 
+def of_cost(of_state):
+    return eqx.tree_at(lambda x: x.costs, problem(), (control.Running(of_state),))
+
+
 def test_numbers_of_costs_and_limits_take_the_dtype_of_the_state():
     """Their weights are Python numbers, so float64 here; a problem in single precision is not promoted."""
     costs = (control.Running(lambda t, q, u, c: 3.0 * q, 4.0), control.ControlEnergy(R))
@@ -321,6 +325,9 @@ ONE = Integrating(jnp.ones(3))
          "`hessian` is 'newton'; it must be one of 'gauss-newton', 'exact'"),
         (lambda: RecedingHorizon(problem(), 0.1, delay=-1), ValueError, "`delay` is -1; it must be a whole number"),
         (lambda: RecedingHorizon(problem(), 0.1, late=3), TypeError, "`late` is of type int; it must be a callable t"),
+        (lambda: RecedingHorizon(problem(PathLimit(lambda t, q, u, c: jnp.nan * u, upper=1.0, name="speed")), 0.1),
+         ValueError, "`problem` is not finite where the search for the first plan starts: `speed`. Look for a NaN"),
+        (lambda: RecedingHorizon(of_cost(lambda t, q, u, c: jnp.log(q - 1.0)), 0.1), ValueError, "plan starts: the cost"),
         (lambda: RecedingHorizon(problem(), 0.1).step(None, 0.0, np.ones(1), np.ones(2)), ValueError,  # pyright: ignore
          r"The state \(q, u\) has the shapes \(\(1,\), \(2,\)\); the law is made for \(\(1,\), \(1,\)\)"),
         (lambda: control.loop_multipliers(Cart(jnp.array(1.0)), np.ones(1), np.zeros(1), Sampled(ONE, 0.1)),

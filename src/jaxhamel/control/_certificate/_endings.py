@@ -41,7 +41,7 @@ def not_finite(
     `may_compile`: whether there is time to look for the function whose derivative is not finite.
     """
     if not (np.isfinite(row["cost"]) and np.isfinite(row["violation"])):
-        found = ", ".join(_broken(transcription, w)) or "the cost or the motion"
+        found = ", ".join(broken(transcription, w)) or "the cost or the motion"
         return f"not finite where the search starts: {found}; look for a NaN there, in control and guess"
     if np.isfinite(row["gradient_norm"]):
         return ""
@@ -74,7 +74,7 @@ def rough(transcription: Transcription, w: CollocationPoint) -> str:
     )
 
 
-def _broken(transcription: Transcription, w: CollocationPoint) -> list[str]:
+def broken(transcription: Transcription, w: CollocationPoint) -> list[str]:
     """The names of cost, equations of motion, conditions and limits whose values are not finite."""
     cost, residuals = evaluated(transcription, w)
     motion = all(np.all(np.isfinite(np.asarray(x))) for x in residuals[:2])

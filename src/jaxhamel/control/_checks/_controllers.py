@@ -156,6 +156,15 @@ def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any])
         raise TypeError(f"`late` is {type_of(late)}; it must be a callable t -> bool, or None.")
 
 
+def check_start(not_finite: list[str]) -> None:
+    """Checks that nothing is NaN or infinite where the search for the first plan starts; `not_finite`: the names."""
+    if not_finite:
+        raise ValueError(
+            f"`problem` is not finite where the search for the first plan starts: {', '.join(not_finite)}. Look for a NaN "
+            "there, and in the curve and the guess of the problem."
+        )
+
+
 def check_deadline(law: Any, deadline: Any) -> None:
     """Checks that the law can continue with its last plan when it is late, and that the deadline is positive."""
     if isinstance(law, type) or not all(hasattr(law, name) for name in OF_LATE_LAWS):

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._controllers import check_receding, check_state_shapes
+from jaxhamel.control._certificate._endings import broken
+from jaxhamel.control._checks._controllers import check_receding, check_start, check_state_shapes
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
@@ -88,7 +89,8 @@ class RecedingHorizon(eqx.Module):
     pytree, or use `OnTime`.
 
     **Raises:** `TypeError` or `ValueError` for problems with a free end time, a free initial state or design parameters, a
-    period longer than the horizon, and as `Collocation`.
+    period longer than the horizon, costs, constraints or equations of motion that are not finite at the guess, and as
+    `Collocation`.
 
     Source: Diehl, Bock and Schlöder 2005 (real-time iteration); Zanelli, Domahidi, Jerez and Morari 2017 (fixed barrier).
     """
@@ -139,6 +141,7 @@ class RecedingHorizon(eqx.Module):
         self.first = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve, begin, end
         )
+        check_start(broken(self.transcription, self.first))
 
         def number(x):
             return jnp.asarray(x, dtype)

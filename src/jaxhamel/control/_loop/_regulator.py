@@ -33,12 +33,8 @@ from jaxhamel.simulate._solvers._base_classes import apply
 
 ACCURACY = 1e-8  # of P at the first time, as a share of its largest entry
 ROUNDING = 1e3  # rounding errors that the estimate may have, in units of the last place: single precision has 1e-4
-CHOICES = (
-    1,
-    2,
-    4,
-    8,
-)  # the numbers of steps in each interval of a plan that are tried until P has this accuracy
+# The numbers of steps in each interval of a plan that are tried until P has this accuracy.
+CHOICES = (1, 2, 4, 8)
 MOST_PLAN_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
 ENDS = slice(None, -1), slice(1, None)  # select the starts and the ends of all intervals
 
