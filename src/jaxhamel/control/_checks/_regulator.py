@@ -145,7 +145,7 @@ def check_linearised(ts, A, B) -> None:
 
 
 def check_gains(gains, steps) -> None:
-    """Checks that gains are finite: the Riccati equation is unstable if its steps are long for the closed loop."""
+    """Checks that gains are finite: the integration of P is unstable if its steps are long for a fast closed loop."""
     array = concrete(gains)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(

@@ -32,7 +32,8 @@ from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
 
 ACCURACY = 1e-8  # of P at the first time, as a share of its largest entry
-ROUNDING = 1e3  # rounding errors that the estimate may have, in units of the last place: single precision has 1e-4
+# The accuracy asked for is at least this number of rounding errors (eps of the dtype): 1e-4 in single precision.
+ROUNDING = 1e3
 # The numbers of steps in each interval of a plan that are tried until P has this accuracy.
 CHOICES = (1, 2, 4, 8)
 MOST_PLAN_STEPS = 2**31 - 1  # steps are counted by 32-bit integers

@@ -30,10 +30,10 @@ MOST_ITERATIONS = 30  # of a search on the coarse mesh
 
 
 def coarse_mesh(problem: ControlProblem, transcription: Transcription) -> Transcription | None:
-    """The problem on the coarse mesh; None if the given mesh has less than twice as many intervals.
+    """The problem transcribed on the coarse mesh, or None if all searches must begin on the given mesh.
 
-    None, too, if there are path limits: with few points they bind elsewhere, and the costs differ by a tenth
-    (docs/performance.md#many-starts). The nodes are nodes of the given mesh.
+    They must if the given mesh has less than twice as many intervals, and if there are path limits: with few points limits
+    bind elsewhere, and the costs differ by a tenth (docs/performance.md#many-starts). The nodes are nodes of the given mesh.
     """
     given = transcription.shares.shape[0] - 1
     few = max(given // SHARE, -(-FEWEST_POINTS // len(transcription.rule.points)))

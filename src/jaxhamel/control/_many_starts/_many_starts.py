@@ -35,8 +35,8 @@ class ManyStarts:
     """Searches from many starts; each row of `starts` has the free parameters of the problem's curve.
 
     All searches begin on a coarse mesh. From each distinct optimum of the coarse mesh one search continues on the mesh of
-    `transcription`. It stands for all starts that led there if it ends at nearly the same cost. From all other starts the
-    search begins anew on the mesh of `transcription`. A few starts begin on this mesh, too.
+    `transcription`. It stands for all starts that led there if it ends at nearly the same cost and motion. From all other
+    starts the search begins anew on the mesh of `transcription`. If there are only a few starts, all begin on this mesh.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class SideBySide:
         self.few = width // FEW if may_finish else 0
 
     def run(self, budget: Budget) -> SearchState:
-        """Iterates until all searches have ended, and returns their states."""
+        """Runs all searches to their ends or to the limits of the budget, and returns their last states."""
         most = jnp.asarray(budget.iterations)
         if time.monotonic() < budget.until:
             self._take_turns(0, most)  # compiles, in one thread
