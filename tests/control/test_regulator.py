@@ -126,3 +126,25 @@ def test_large_final_costs(weight, traced):
         gramian = np.array([[tau**3 / 3, tau**2 / 2], [tau**2 / 2, tau]])
         wanted = flow.T @ np.linalg.inv(np.eye(2) / weight + gramian) @ flow
         np.testing.assert_allclose(P, wanted, rtol=0, atol=1e-9 * np.max(wanted))
+
+
+def test_derivatives_by_the_weights():
+    """d(P(0), K)/d(weights) in reverse mode is that in forward mode, and Richardson's of differences."""
+    start, ts = jnp.array([0.0, 0.2]), jnp.linspace(0.0, 1.0, 21)
+    plan = simulate(Crane(), start, jnp.zeros(2), ts, Push(), rtol=1e-10, atol=1e-10)
+    weights = jnp.array([10.0, 10.0, 1.0, 1.0, 0.1, 3.0, 3.0, 3.0, 3.0])
+
+    @jax.jit
+    def numbers(w):
+        costs = {"state_cost": w[:4], "control_cost": w[4:5], "final_cost": w[5:]}
+        law = regulate(Crane(), ts, plan.q, plan.u, Push(), **costs)
+        return jnp.sum(law.values[0]) + jnp.sum(law.gains[3])
+
+    def difference(step):
+        each = jnp.diag(step * weights)
+        return [(numbers(weights + d) - numbers(weights - d)) / (2.0 * jnp.sum(d)) for d in each]
+
+    found = jax.jit(jax.grad(numbers))(weights)
+    np.testing.assert_allclose(found, jax.jit(jax.jacfwd(numbers))(weights), rtol=1e-12)
+    richardson = (4.0 * jnp.array(difference(5e-4)) - jnp.array(difference(1e-3))) / 3.0
+    np.testing.assert_allclose(found, richardson, rtol=1e-8)
