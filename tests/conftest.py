@@ -14,6 +14,7 @@ import jax
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import by_numpy
 from tests.lowered_in_one_context import lower_in_one_context
 from tests.moved_by_numpy import move_by_numpy
 
@@ -102,6 +103,7 @@ _compile_fast()  # before XLA reads the flags, at its first compilation
 _compile_once()
 lower_in_one_context()
 move_by_numpy()
+by_numpy.install()
 _one_thread_for_small_matrices()
 _collect_seldom()
 
@@ -129,6 +131,21 @@ def _most_memory() -> float:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     of_machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1.5e9, of_machine / (4 * workers))
+
+
+EQUATIONS = (
+    "geometry",
+    "mechanics",
+    "reference",
+    "systems",
+)  # folders that examine equations rather than programs
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _equations_by_numpy(request):
+    """NumPy computes programs without loops in these folders."""
+    with by_numpy.programs_by_numpy(request.path.parent.name in EQUATIONS):
+        yield
 
 
 # A worker that drops nothing grows to 5 GB; dropped programs are traced and read again.

@@ -68,7 +68,8 @@ def move_by_numpy() -> None:
 
 def _moved(compiled: Callable, move: Callable) -> Callable:
     def result(*arrays, **options):
-        if not (all(map(_is_plain, arrays)) and _is_exact(arrays, options)):
+        weak = any(getattr(x, "weak_type", False) for x in arrays)
+        if weak or not (all(map(is_plain, arrays)) and _is_exact(arrays, options)):
             return compiled(*arrays, **options)
         with np.errstate(all="ignore"):  # numbers too large for float32 become infinite
             moved = move(*map(np.asarray, arrays), **options)
@@ -77,15 +78,15 @@ def _moved(compiled: Callable, move: Callable) -> Callable:
     return result
 
 
-def _is_plain(x) -> bool:
+def is_plain(x) -> bool:
     """Whether NumPy has the type and no device was chosen."""
     if isinstance(x, jax.core.Tracer) or not isinstance(x, np.ndarray | jax.Array):
         return False
     chosen = isinstance(x, jax.Array) and (x.committed or len(x.devices()) > 1)
-    return not chosen and not getattr(x, "weak_type", False) and _is_numpys(x.dtype)
+    return not chosen and is_numpys(x.dtype)
 
 
-def _is_numpys(dtype) -> bool:
+def is_numpys(dtype) -> bool:
     """Whether NumPy converts as XLA does; XLA rounds twice from float64 to float16."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biufc" and dtype != np.float16
 
@@ -97,4 +98,4 @@ def _is_exact(arrays, options) -> bool:
     new = options.get("new_dtype", options.get("dtype"))
     if new is None:
         return True
-    return _is_numpys(new) and all(np.can_cast(x.dtype, new, "same_kind") for x in arrays)
+    return is_numpys(new) and all(np.can_cast(x.dtype, new, "same_kind") for x in arrays)

@@ -10,7 +10,6 @@ from jaxhamel.geometry import quaternion_matrix, quaternion_rate
 from jaxhamel.mechanics import ROUTES, acceleration, constraint_force, velocity
 from jaxhamel.systems import RollingBall
 from jaxhamel.systems._rolling import friction_needed
-from tests.one_by_one import of_each
 from tests.reference import ball as rb
 from tests.systems.ball import CircularRails, package_of, random_balls, reference_of, two_mass_ball
 
@@ -42,7 +41,8 @@ def test_all_routes_equal_closed_form_and_reference(n, kind, principal, pushed):
     rng = np.random.default_rng(n)
     ball, rails, waves, state = random_balls(rng, STATES, n, kind, principal, pushed)
 
-    @of_each
+    @jax.jit
+    @jax.vmap
     def rates(ball, rails, waves, state):
         system, control = package_of(ball, rails, kind), wave(*waves)
         at = (system, TIME, state[:2], state[2], control)
@@ -187,7 +187,8 @@ def test_a_ball_that_leaves_the_ground_does_not_roll():
     ball = RollingBall(1.0, 2.0, [0.5, 0.6, 0.7], [0.0, 0.0, 0.4], [], None, 9.81)
     q = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
 
-    @of_each
+    @jax.jit
+    @jax.vmap
     def contact(rate):
         found = lambda w: ball.contact(0.0, q, jnp.stack([0.3 * w, w, 0.2 * w]))
         return *found(rate), jax.grad(lambda w: found(w).friction)(rate)

@@ -7,7 +7,6 @@ import pytest
 
 from jaxhamel.mechanics import ROUTES, acceleration, as_control, constraint_force, energy, velocity
 from jaxhamel.systems import ActuatedDisk, CircularRails, RollingBall
-from tests.one_by_one import of_each
 from tests.reference import disk as reference_disk
 from tests.reference import rails as rr
 from tests.reference.ball import moving, waves
@@ -66,7 +65,8 @@ def wave(offset, amplitude, frequency, phase):
 
 
 def test_all_routes_equal_closed_form_and_reference(disks):
-    @of_each
+    @jax.jit
+    @jax.vmap
     def rates(disk, rails, motion, state):
         system = ActuatedDisk(**disk, rails=CircularRails(*rails))
         at = (TIME, state[:2], state[2], wave(*motion))

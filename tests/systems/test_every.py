@@ -17,7 +17,6 @@ from tests.systems.cases import ALL
 from tests.systems.motion import states
 
 EACH = 3  # random states of each system
-FAST_TO_COMPILE = {"xla_backend_optimization_level": 0}  # a quarter less; each program runs once
 EVERY = [pytest.param(case, id=case.name) for case in ALL]
 
 
@@ -68,22 +67,25 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
     start = case.start(system) if case.start else jax.tree.map(lambda x: x[0], (q, u))
     times = jnp.linspace(0.0, case.seconds, 4)
 
-    def everything(system, q, u, start):
+    @jax.jit
+    def by_each_route(system, q, u):
         rates = {name: route(system, 0.3, q, u, control) for name, route in ROUTES.items()}
         if hasattr(system, "closed_form"):
             form = case.make.closed_form  # its own body: it may have been traced before
             traced_here = getattr(form, "__wrapped__", form)
             rates["closed form"] = traced_here(system, 0.3, q, u, case.value)
-        path = states(system, *start, times, still, steps=case.steps // 3)
-        kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, still))(times, *path)
-        return rates, path, kept
+        return rates
 
-    program = jax.jit(everything, compiler_options=FAST_TO_COMPILE)
+    @jax.jit
+    def moved(system, start):
+        path = states(system, *start, times, still, steps=case.steps // 3)
+        return path, jax.vmap(lambda t, q, u: system.invariants(t, q, u, still))(times, *path)
+
     several = [
-        program(system, *jax.tree.map(lambda x, i=i: x[i], (q, u)), start) for i in range(EACH)
+        by_each_route(system, *jax.tree.map(lambda x, i=i: x[i], (q, u))) for i in range(EACH)
     ]
-    rates = jax.tree.map(lambda *x: np.stack(x), *(rates for rates, _, _ in several))
-    _, path, kept = several[0]
+    rates = jax.tree.map(lambda *x: np.stack(x), *several)
+    path, kept = moved(system, start)
     wanted = rates["multipliers"]
     assert wanted.shape == (EACH, k)
     size = 1.0 + np.max(np.abs(wanted))
