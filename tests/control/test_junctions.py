@@ -202,5 +202,19 @@ def test_cost_of_a_bound_that_is_not_reached():
     ):
         found = _between_points(transcription, multipliers, distance)
         np.testing.assert_allclose(found, change, rtol=1e-12)
-    assert "raise it by about 1.0e+00" in on_kinks(1.0, 6.0)
+    assert "raise it by up to about 1.0e+00" in on_kinks(1.0, 6.0)
     assert not on_kinks(1e-9, 6.0)
+
+
+def test_an_impulse_at_a_node_costs_nothing():
+    """The last Radau point is a node. A multiplier that is alone there is an impulse, at a distance of 0; with others in its
+    interval it is part of a function of time, as Gauss points' always are."""
+    distance = np.array([0.5, 0.2, 0.0]).reshape(1, 3, 1)
+    for kind, multipliers, is_impulse in (
+        ("radau", [0.0, 1e-9, 1.0], True),
+        ("radau", [0.0, 0.1, 1.0], False),
+        ("gauss", [0.0, 1e-9, 1.0], False),
+    ):
+        transcription = SimpleNamespace(rule=rule(kind, 3), shares=np.array([0.0, 1.0]))
+        found = _between_points(transcription, np.reshape(multipliers, (1, 3, 1)), distance)
+        assert (abs(found) < 1e-6) == is_impulse

@@ -8,7 +8,9 @@ import numpy as np
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._cost_error import (
+    LARGEST_EXCESS,
     barrier_gap,
+    beside_verdict,
     cost_error,
     is_determined,
     kink_excess,
@@ -77,15 +79,16 @@ def certify(
     first = _of_motion(original, state, float(error))
     later = _of_cost(original, solved, float(change)) if ending.converged else []
     words = [check.words for check in first] + [curvature.words, curvature.on_multipliers]
+    limits = _effect_of_limits(original, solved, may_be_zero) if ending.converged else NO_LIMITS
+    later += [limits.excess] if ending.converged else []
     words += [check.words for check in later if not check.passed]
-    known, notes = (
-        _effect_of_limits(original, solved, may_be_zero) if ending.converged else (False, [])
-    )
-    words += notes
+    words += limits.notes
     passed = all(check.passed for check in (*first, *later))
-    holds = known and curvature.kind in MINIMA and passed
-    wrong = _failures((*first, *later), curvature, known) if ending.converged else ending.status
-    words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {wrong}"))
+    holds = limits.known and curvature.kind in MINIMA and passed
+    checks = (*first, *later)
+    wrong = _failures(checks, curvature, limits.known) if ending.converged else ending.status
+    verdict = f"holds{limits.beside_verdict}" if holds else f"does NOT hold; {wrong}"
+    words.insert(0, f"certificate: {verdict}")
     stationarity, violation, transcribed = (check.value for check in first)
     return Certificate(
         holds,
@@ -164,11 +167,30 @@ def _failures(checks: tuple[Criterion, ...], curvature: SecondOrder, known: bool
     return ", ".join(dict.fromkeys(failed))
 
 
-def _effect_of_limits(
-    original: Transcription, solved: Solved, may_be_zero: bool
-) -> tuple[bool, list[str]]:
-    """(whether the barrier of the limits leaves the cost determined, sentences on its share and on that of limits moved
-    inwards).
+class EffectOfLimits(NamedTuple):
+    """The effect of limits on the cost of a solution.
+
+    - `known`: whether their barrier leaves the cost determined.
+    - `excess`: the share by which limits moved inwards, and those that begin or cease to bind inside intervals, raise it.
+    - `beside_verdict`, `notes`: words for the first line, and further lines.
+    """
+
+    known: bool
+    excess: Criterion
+    beside_verdict: str
+    notes: list[str]
+
+
+def _excess_by_limits(share: float) -> Criterion:
+    why = ", its change by limits that bind between the collocation points"
+    return Criterion("", "cost not determined", share, LARGEST_EXCESS, why, FINER)
+
+
+NO_LIMITS = EffectOfLimits(False, _excess_by_limits(0.0), "", [])
+
+
+def _effect_of_limits(original: Transcription, solved: Solved, may_be_zero: bool) -> EffectOfLimits:
+    """The effect of the limits on the cost.
 
     Only for a solution of the problem itself: the elastic problem has other limits, hence other multipliers.
     """
@@ -176,14 +198,17 @@ def _effect_of_limits(
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
     raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
-    kinks = unit * kink_excess(*solved)
+    kinks = unit * kink_excess(*solved, highest=1)
     notes = (
         on_small_cost(gap, cost, may_be_zero),
         on_tight_limits(raised, cost, transcription.rule.points[-1] < 1.0),
         on_kinks(kinks, cost),
     )
     known = is_determined(gap, cost, bounds_of(state.mu.dtype).cost, may_be_zero)
-    return known, [x for x in notes if x]
+    share = _excess_by_limits((raised + kinks) / (unit + abs(cost)))
+    return EffectOfLimits(
+        known, share, beside_verdict(raised + kinks, cost), [x for x in notes if x]
+    )
 
 
 def _curvature(solved: Solved, converged: bool, tolerance: Scalar) -> SecondOrder:

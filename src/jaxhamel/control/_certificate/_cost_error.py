@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel.control._certificate._violation import evaluated, names_of_limits
-from jaxhamel.control._collocation._points import lagrange
+from jaxhamel.control._collocation._points import PointRule, lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, weighted
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._switches import rows_by_control, switches_of
+from jaxhamel.control._mesh._boundary_arcs import orders
+from jaxhamel.control._mesh._switches import switches_of
 
 
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
@@ -62,18 +63,24 @@ def switching_excess(
     return float(np.sum(excess)) / (1 + abs(float(state.cost))), ", ".join(late)
 
 
+ALONE = 1e-3  # the largest ratio of other multipliers in an interval to that of an impulse
 FINE = 40  # places in an interval at which products of multipliers and distances are added
 
 
-def kink_excess(transcription: Transcription, state: SearchState, parts: Parts | None) -> float:
-    """Σ ∫ m s dt over the limits of the control, in the unit of the cost: the change of the cost, to first order, by
+def kink_excess(
+    transcription: Transcription, state: SearchState, parts: Parts | None, highest: int = 0
+) -> float:
+    """Σ ∫ m s dt over the limits up to an order, in the unit of the cost: the change of the cost, to first order, by
     distances s from bounds with positive multipliers m (per time) between the collocation points.
 
     At an optimum one of the two is zero at each time. Rows with switches do not count here (`switching_excess`).
+
+    **Arguments:** `highest`: the highest order (`orders`), 0 for the limits of the control only, or 1. Multipliers of
+    higher orders may be impulses, which a polynomial through the points does not represent.
     """
     if not transcription.limits or parts is None:
         return 0.0
-    rows = set(rows_by_control(transcription, parts))
+    rows = {k for k, order in enumerate(orders(transcription, parts)) if order <= highest}
     rows -= {x.row for x in switches_of(transcription, state, parts)}
     each = sorted(rows)
     w, duals = state.w, state.duals
@@ -91,15 +98,30 @@ def _between_points(transcription: Transcription, multipliers, distances) -> flo
     """Σ ∫ m s dt with the polynomials through the values at the points; `multipliers`: those times the weights and h."""
     rule, lengths = transcription.rule, np.diff(np.asarray(transcription.shares))
     basis = lagrange(np.asarray(rule.points), (np.arange(FINE) + 0.5) / FINE)
+    multipliers = _without_impulses(rule, np.asarray(multipliers))
     per_share = multipliers / (lengths[:, None] * np.asarray(rule.weights))[..., None]
     bounded = np.where(np.isfinite(distances), distances, 0.0)
     m, s = (np.einsum("kj,ijr->ikr", basis, x) for x in (per_share, bounded))
     return float(np.einsum("i,ikr->", lengths / FINE, np.maximum(m, 0.0) * s))
 
 
+def _without_impulses(rule: PointRule, multipliers: Float[np.ndarray, "N s r"]):
+    """The multipliers without those of last points that are nodes, if they are alone in their interval: impulses there."""
+    if rule.points[-1] < 1.0:
+        return multipliers
+    most = np.max(np.abs(multipliers[:, :-1]), axis=1, initial=0.0)
+    found = multipliers.copy()
+    found[:, -1] = np.where(most <= ALONE * multipliers[:, -1], 0.0, multipliers[:, -1])
+    return found
+
+
 SMALL_SHARE = (
     1e-5  # the largest part of the cost that may come from the barrier without a sentence about it
 )
+
+
+# The largest share of the cost by which limits between the points may raise it without a sentence, and with a certificate.
+SMALL_EXCESS, LARGEST_EXCESS = 1e-6, 1e-2
 
 
 def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
@@ -124,7 +146,7 @@ def on_tight_limits(excess: float, cost: float, radau: bool = False) -> str:
 
     **Arguments:** `radau`: whether Radau points might lower it.
     """
-    if excess <= SMALL_SHARE * abs(cost):
+    if excess <= SMALL_EXCESS * abs(cost):
         return ""
     way = (
         'more `intervals`, or `points="radau"`, lower it' if radau else "more `intervals` lower it"
@@ -136,16 +158,27 @@ def on_tight_limits(excess: float, cost: float, radau: bool = False) -> str:
 
 
 def on_kinks(excess: float, cost: float) -> str:
-    """A sentence on controls that reach a bound inside an interval; empty if they raise the cost by a small share.
+    """A sentence on limits that begin or cease to bind inside an interval; empty if they raise the cost by a small share.
 
     `excess`: the amount by which they raise it.
     """
-    if excess <= SMALL_SHARE * abs(cost):
+    if excess <= SMALL_EXCESS * abs(cost):
         return ""
     return (
-        f"cost: controls that reach or leave a limit inside an interval raise it by about {excess:.1e}; more `intervals` "
-        "lower it"
+        f"cost: limits that begin or cease to bind inside an interval raise it by up to about {excess:.1e}; "
+        "more `intervals` lower it"
     )
+
+
+def beside_verdict(excess: float, cost: float) -> str:
+    """What a verdict adds on the cost, `excess` by limits included; empty if this is a small share.
+
+    It is a share of the cost, unless it is larger than the cost.
+    """
+    if excess <= SMALL_EXCESS * abs(cost):
+        return ""
+    share = f", {100 * excess / abs(cost):.2g} % of it" if excess < abs(cost) else ""
+    return f"; the cost may be up to about {excess:.1e} above the least one{share}"
 
 
 def on_small_cost(gap: float, cost: float, may_be_zero: bool = True) -> str:

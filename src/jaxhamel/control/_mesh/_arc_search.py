@@ -48,6 +48,7 @@ TRIALS = 2  # the number of corrections after which each must gain less than the
 LARGEST_FALL = (
     0.01  # the share by which the cost may be lower without the limits beside the arcs, at first
 )
+FALLS = 0.5  # the ratio of a violation to the two before below which it falls
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
 FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter interval beside it
@@ -97,6 +98,9 @@ class ArcSearch:
         self.before: Solved | None = None
         self.arcs: list[BoundaryArc] = []
         self.latest: ArcErrors | None = None
+        self.excesses: list[
+            float
+        ] = []  # the largest violations beside arcs with nearly the right times
         self.least_cost = -np.inf  # the cost below which the arcs are not all that there are
         self.inverse = np.zeros(0)  # the secants' inverse slopes
         # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
@@ -122,6 +126,7 @@ class ArcSearch:
             self.arcs = old
             return None
         self.before, self.latest, self.gains, self.keeps_higher = solved, None, [], True
+        self.excesses = []
         cost = float(solved.state.cost)
         fall = max(cost_of_excess(*solved[:2]), LARGEST_FALL * abs(cost))
         # Without a limit of the control in the intervals beside its arcs the cost may be much lower at first.
@@ -145,17 +150,17 @@ class ArcSearch:
         if not self.gains and float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
         at = errors_of(self.arcs, own, solved)
-        steps = self._steps(at)
-        cost = 1.0 + abs(float(solved.state.cost))
-        gain = float(0.5 * np.sum(np.abs(at.slopes * steps)) / cost)
+        steps, is_cut = self._steps(at)
+        gain = np.inf if is_cut else _gain(at, steps, float(solved.state.cost))
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
             posed = self._ended(own, solved, last, gain, at)
-            if posed is not None:
+            if posed is not None or self._is_in_vain(gain, largest_excess(own, solved.state)):
                 return posed
         self.gains.append(gain)
-        comes_closer = len(self.gains) <= TRIALS or gain < max(self.precision, *self.gains[-3:-1])
-        if last or not (comes_closer and np.isfinite(gain)):
+        tried = len(self.gains) <= TRIALS or is_cut
+        comes_closer = tried or gain < max(self.precision, *self.gains[-3:-1])
+        if last or not (comes_closer and np.all(np.isfinite(steps))):
             return None
         self.latest = at
         self.arcs = _moved(self.arcs, dict(zip(at.times, at.times + steps, strict=True)))
@@ -184,6 +189,15 @@ class ArcSearch:
             return None
         self.nearly = Posed(own, found.bounds, found.state)
         return Posed(own, *without(found.wrong, *solved[:2]))
+
+    def _is_in_vain(self, gain: float, excess: float) -> bool:
+        """Whether the limits stay violated beside arcs of limits of the state whose times hardly change: where a control
+        jumps, the motion comes to its bound with a slope."""
+        self.excesses.append(excess)
+        before = self.excesses[-3:-1]
+        stays = len(before) == 2 and excess > max(self.violation, FALLS * max(before))
+        hardly = gain <= NEGLIGIBLE * self.precision
+        return stays and hardly and all(arc.order > 0 for arc in self.arcs)
 
     def _has_right_arcs(self, own: Transcription, state: SearchState, at: ArcErrors) -> bool:
         """Whether the arcs are right. If only their times are, changes bounds, or arcs that are equations, as needed."""
@@ -243,8 +257,11 @@ class ArcSearch:
         """The arcs on which the limit is now prescribed as an equation, so that the motion stays exactly on it."""
         return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
-    def _steps(self, at: ArcErrors) -> np.ndarray:
-        """The corrections of the times: where the slope is not known, a small one first, then those of the secant method."""
+    def _steps(self, at: ArcErrors) -> tuple[np.ndarray, bool]:
+        """(the corrections of the times, whether one of them is not all that the secant method asks for).
+
+        Where the slope is not known, a small correction comes first, which counts as cut.
+        """
         longest = LONGEST_STEP * at.room
         if self.latest is None:
             self.inverse = (
@@ -257,7 +274,15 @@ class ArcSearch:
             longest = np.where(at.rises > 0.0, longest, np.minimum(longest, secant))
         np.divide(1.0, at.rises, out=self.inverse, where=at.rises > 0.0)
         longest = np.where(np.isin(at.times, times_of(self._equations())), longest, 0.0)
-        return np.clip(-at.errors * self.inverse, -longest, longest)
+        full = -at.errors * self.inverse
+        first = self.latest is None and bool(np.any((at.rises <= 0.0) & (longest > 0.0)))
+        is_cut = first or bool(np.any((np.abs(full) > longest) & (longest > 0.0)))
+        return np.clip(full, -longest, longest), is_cut
+
+
+def _gain(at: ArcErrors, steps: np.ndarray, cost: float) -> float:
+    """The relative change of the cost J by corrections of the times, ½ Σ|∂J/∂T · δT| / (1 + |J|)."""
+    return float(0.5 * np.sum(np.abs(at.slopes * steps)) / (1.0 + abs(cost)))
 
 
 def _rows(arcs: list[BoundaryArc]) -> set[tuple[int, bool]]:
