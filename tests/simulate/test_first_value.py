@@ -86,5 +86,15 @@ def test_programs_for_known_times_call_nothing_in_python(programs):
     assert "callback" in traced
 
 
+def test_a_gradient_runs_the_motion_twice(programs):
+    """Once for its results, and once more to fill the tape. The backward pass has a loop over segments, three loops (steps,
+    stages, output times) that fill the tape, and four that reverse its rows."""
+    body = FreeRigidBody(jnp.array([1.0, 2.0, 3.0]))
+    q0, ts = jnp.array([1.0, 0.0, 0.0, 0.0]), np.arange(3.0)
+    end = lambda u0: jnp.sum(jaxhamel.simulate(body, q0, u0, ts).u_end)
+    text = jax.jit(jax.grad(end)).lower(jnp.array([0.1, 0.2, 0.3])).as_text()
+    assert text.count("stablehlo.while") == programs[0].count("stablehlo.while") + 8
+
+
 def test_programs_have_no_long_chains(programs):
     assert all(text.count("next_after") + text.count(NAME) < 20 for text in programs)

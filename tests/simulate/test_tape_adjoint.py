@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Literal, jaxprs_in_params
 
 from jaxhamel.geometry import SO3
 from jaxhamel.simulate import AutoAdjoint, LieGroup, simulate
@@ -52,6 +53,26 @@ def gradients():
 def test_loops_of_any_length_are_reversed(gradients, turns):
     got, expected = (f(1.5, jnp.array([0.2, 0.1]), turns) for f in gradients)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), got, expected)
+
+
+def test_xla_does_not_count_the_turns_of_a_loop_around_loops():
+    """XLA looks for the number of turns where a condition reads one value of the state, and copies all that this value
+    depends on each time: here the whole motion."""
+    program = jax.make_jaxpr(jax.grad(by_tape, (0, 1)))(1.5, jnp.array([0.2, 0.1]), 3)
+    outer = [e for e in loops(program.jaxpr) if [*loops(e.params["body_jaxpr"].jaxpr)]]
+    assert len(outer) == 1
+    condition = outer[0].params["cond_jaxpr"].jaxpr
+    read = {v for e in condition.eqns for v in e.invars if not isinstance(v, Literal)}
+    assert len(read.intersection(condition.invars)) > 1
+
+
+def loops(jaxpr):
+    """All loops of a program, those inside of others included."""
+    for e in jaxpr.eqns:
+        if e.primitive.name == "while":
+            yield e
+        for inner in jaxprs_in_params(e.params):
+            yield from loops(inner)
 
 
 def test_segments_fit_the_tape():
@@ -115,3 +136,34 @@ def test_times_within_a_step_are_summed():
 
     expected = 2 * 3.0 * (0.01 + 2 * 0.16 + 3 * 0.81)
     np.testing.assert_allclose(jax.jit(jax.grad(saved))(3.0), expected, rtol=1e-14)
+
+
+def all_outputs(adjoint, y, t1):
+    """A sum of the states at the ends, at given times and after each step, of a solve from 0 to t1."""
+    kinds = {"t0": True, "ts": t1 * jnp.array([0.3, 1.0])}, {"t1": True}, {"steps": True}
+    found = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, args: -(y**2)),
+        diffrax.Tsit5(),
+        0.0,
+        t1,
+        0.1,
+        y,
+        saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(**each) for each in kinds]),
+        adjoint=adjoint,
+        stepsize_controller=diffrax.PIDController(1e-6, 1e-6),
+        max_steps=64,
+    )
+    ends = (jnp.linspace(1.0, 2.0, len(x)) @ jnp.where(jnp.isfinite(x), x, 0.0) for x in found.ys)
+    return sum(ends, jnp.zeros(()))
+
+
+@pytest.fixture(scope="module")
+def of_all_outputs():
+    adjoints = TapeAdjoint(), diffrax.RecursiveCheckpointAdjoint()
+    return [jax.jit(jax.grad(lambda y, t1, a=a: all_outputs(a, y, t1))) for a in adjoints]
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_all_outputs_have_the_gradient_by_checkpoints(of_all_outputs, end):
+    """A solve of no time writes its outputs after the loop."""
+    np.testing.assert_allclose(*(gradient(2.0, end) for gradient in of_all_outputs), rtol=1e-12)

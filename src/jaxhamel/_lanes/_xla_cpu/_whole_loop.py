@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 import jaxlib.version
 import numpy as np
-from jax.extend.core import jaxpr_as_fun, jaxprs_in_params
-from jax.interpreters import ad
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params
+from jax.interpreters import ad, partial_eval
 
 from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._fused_turns import with_fused_turns
@@ -60,13 +60,23 @@ def whole_loop(
             found.append(of_results)
             return out
 
-        program = jax.make_jaxpr(flat)(*leaves)
+        program = _without_unused(jax.make_jaxpr(flat)(*leaves))
         return jax.tree.unflatten(
             found[0],
             _whole_loop_p.bind(*leaves, program=program, few=few, most=most, fuse_turns=fuse_turns),
         )
 
     return run
+
+
+def _without_unused(program: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without operations of which no result depends.
+
+    A backward pass made by `jax.vjp` contains the function itself. XLA finds only late that its loop is unused
+    (docs/performance.md#first-values).
+    """
+    jaxpr, _ = partial_eval.dce_jaxpr(program.jaxpr, used_outputs=True, instantiate=True)
+    return ClosedJaxpr(jaxpr, program.consts)
 
 
 def _plain(*values, program, few, most, fuse_turns):

@@ -4,7 +4,6 @@ The loop over the output times within one step, whose turns do not depend on one
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import diffrax
@@ -51,11 +50,30 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
             stepsize_controller=RepeatedDecision(given.pop("stepsize_controller")),
             init_state=eqx.tree_at(_states, state, start, is_leaf=lambda x: x is None),
             inner_while_loop=saving_loop,
-            outer_while_loop=partial(taped_loop, results=_results, repeated=_repeated),
+            outer_while_loop=_outer_loop,
             **given,
         )
         own = tuple(run.state for run in _states(end[0]))
         return eqx.tree_at(_states, end[0], own), *end[1:]
+
+
+def _outer_loop(condition: Callable, body: Callable, init: Any, **given: Any) -> Any:
+    """`taped_loop`; at its end the places of the next output are those of the start.
+
+    diffrax reads them after the loop only if no step was taken. The backward pass would run the whole loop to find them.
+    """
+    end = taped_loop(condition, body, init, results=_results, repeated=_repeated, **given)
+    return eqx.tree_at(_places, end, _places(init))
+
+
+def _places(state: Any) -> list:
+    """Where each set of outputs is written to next."""
+
+    def is_set(x):
+        return hasattr(x, "save_index")
+
+    sets = jax.tree.leaves(state.save_state, is_leaf=is_set)
+    return [x.save_index for x in sets if is_set(x)]
 
 
 def _states(state: Any) -> tuple[Any, Any]:

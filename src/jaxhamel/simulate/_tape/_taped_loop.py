@@ -124,7 +124,7 @@ class _Reversed:
     def cotangents(self) -> tuple[list, list]:
         program, start = self.program, self._initial_sweep()
         if self.longest > 1:
-            start = lax.while_loop(lambda s: s.segment >= 0, self._segment, start)
+            start = lax.while_loop(lambda s: s.is_first | (s.segment >= 0), self._segment, start)
         end = start if self.longest > 1 else self._segment(start)
         found = dict(zip(program.moving, end.of_state, strict=True))
         of_p = dict(zip(self.active, end.of_inputs, strict=True))
