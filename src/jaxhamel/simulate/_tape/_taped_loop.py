@@ -124,6 +124,7 @@ class _Reversed:
     def cotangents(self) -> tuple[list, list]:
         program, start = self.program, self._initial_sweep()
         if self.longest > 1:
+            # of two values: if one value decides, XLA copies all that it depends on, the whole motion, to count the turns
             start = lax.while_loop(lambda s: s.is_first | (s.segment >= 0), self._segment, start)
         end = start if self.longest > 1 else self._segment(start)
         found = dict(zip(program.moving, end.of_state, strict=True))
