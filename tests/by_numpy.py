@@ -26,12 +26,44 @@ from tests.rules_of_numpy import rule_of
 
 FEW = 50  # calls of a program after which compiling it costs no more than it saves
 RULES_FOR_EACH_OTHER = 10  # operations by NumPy for each one that JAX computes, at least
-LOOPS = ("while", "scan")
+CALLS = {
+    "jit": "jaxpr",
+    "remat2": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+}  # operations that call a program, and the name of the program
+BY_JAX = {
+    *(
+        "cholesky",
+        "convert_element_type",
+        "div",
+        "eig",
+        "eigh",
+        "erf",
+        "gather",
+        "lu",
+        "lu_pivots_to_permutation",
+    ),
+    *(
+        "pad",
+        "pow",
+        "reduce_max",
+        "reduce_min",
+        "rem",
+        "round",
+        "scatter",
+        "scatter-add",
+        "sort",
+        "triangular_solve",
+    ),
+}  # operations that JAX computes within a program if there is no rule
 _allowed = [False]
 
 
 class NotByNumPy(Exception):
-    """A program has loops, effects, types that NumPy lacks, or too many operations without a rule."""
+    """A program has loops or other operations that are unknown here, effects, types that NumPy lacks, or many operations of
+    `BY_JAX`."""
 
 
 class Step(NamedTuple):
@@ -102,6 +134,8 @@ def results_by_numpy(closed: Any, args: Any) -> list | None:
 
 def _array(x: Any, aval: Any) -> jax.Array:
     """An array of JAX with a copy of the values, since both may share the memory."""
+    if (x.shape, x.dtype) != (aval.shape, aval.dtype):
+        raise TypeError(f"a rule gives {x.dtype}{x.shape} instead of {aval.str_short()}")
     found = jax.device_put(np.array(x, order="C"))
     if not aval.weak_type:
         return found
@@ -152,17 +186,17 @@ def prepared(jaxpr: Any) -> Program:
 def _function(eqn: Any) -> Callable:
     """The function of arrays that computes an operation."""
     name = eqn.primitive.name
-    if name in LOOPS:
-        raise NotByNumPy
     if name == "cond":
         return _branch(eqn.params["branches"])
     if name.startswith("jaxhamel_"):  # the function that computes it outside of `jit`
         run = partial(eqn.primitive.impl, **eqn.params)
         return _call(jax.make_jaxpr(run)(*(v.aval for v in eqn.invars)))
-    for key in ("jaxpr", "call_jaxpr"):
-        if key in eqn.params:
-            return _call(eqn.params[key])
-    return rule_of(name, eqn) or _by_jax(eqn)
+    if name in CALLS:
+        return _call(eqn.params[CALLS[name]])
+    rule = rule_of(name, eqn)
+    if rule is None and name not in BY_JAX:
+        raise NotByNumPy
+    return rule or _by_jax(eqn)
 
 
 def _call(jaxpr: Any) -> Callable:

@@ -82,6 +82,10 @@ def test_it_is_the_program(program, at, dtype):
         np.testing.assert_allclose(a, b, rtol=40 * eps, atol=4 * eps)
 
 
+def sums_of_pairs(x):
+    return jax.lax.reduce_window(x + 1, 0.0, jax.lax.add, (2,), (1,), "valid")
+
+
 def compiles(program, x) -> bool:
     """Whether a call compiles a program."""
     found = []
@@ -97,6 +101,9 @@ def test_only_programs_without_loops_are_computed_and_only_where_it_is_allowed()
         assert not compiles(double, X)
         assert compiles(loop, X)
         assert compiles(jax.jit(jnp.sort), X)  # has no rule
+        assert compiles(
+            jax.jit(sums_of_pairs), X
+        )  # has a program, which is no function of the whole array
         np.testing.assert_allclose(double(X), 2.5 * X)
         np.testing.assert_allclose(loop(X), np.sin(X), rtol=1e-15)
     assert compiles(double, X)
