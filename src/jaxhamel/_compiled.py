@@ -10,7 +10,8 @@ import types
 import warnings
 import weakref
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import equinox as eqx
@@ -63,21 +64,28 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
 
 
 def _without_collections(f: Callable[P, T]) -> Callable[P, T]:
-    """A new function like f, which JAX calls to trace it. Python's garbage collector waits until the trace is complete: it
-    would take a fifth of the time (docs/performance.md#first-call-of-optimal-control).
-    """
+    """A new function like f, which JAX calls to trace it."""
 
     @functools.wraps(f)
     def traced(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not gc.isenabled():
+        with without_collections():
             return f(*args, **kwargs)
-        gc.disable()
-        try:
-            return f(*args, **kwargs)
-        finally:
-            gc.enable()
 
     return traced
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Python's garbage collector waits meanwhile: it would take a fifth of the time in which JAX traces a program
+    (docs/performance.md#first-call-of-optimal-control).
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def compile_ahead(f: Callable[..., Any], *args: Any) -> None:

@@ -1,5 +1,6 @@
 """The programs of `simulate` compile quickly, and JAX can cache them on disk."""
 
+import gc
 from functools import partial
 
 import diffrax
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import jaxhamel
+from jaxhamel._lanes._own_primitive import own_primitive
 from jaxhamel.simulate._end_time import NAME, ForwardMode, in_one_call
 from jaxhamel.systems import FreeRigidBody
 
@@ -94,6 +96,26 @@ def test_a_gradient_runs_the_motion_twice(programs):
     end = lambda u0: jnp.sum(jaxhamel.simulate(body, q0, u0, ts).u_end)
     text = jax.jit(jax.grad(end)).lower(jnp.array([0.1, 0.2, 0.3])).as_text()
     assert text.count("stablehlo.while") == programs[0].count("stablehlo.while") + 8
+
+
+def test_no_garbage_is_collected_while_a_program_is_lowered():
+    """The rules that lower the package's primitives trace whole programs, and the collector would look at each of their
+    operations again and again."""
+    found = []
+
+    def run(x):
+        found.append(gc.isenabled())
+        return [x + 1.0]
+
+    primitive = own_primitive("seen", run=run, abstract=lambda x: [x], jvp=run, batch=run)
+    enabled = gc.isenabled()
+    gc.enable()
+    try:
+        text = jax.jit(lambda x: primitive.bind(x)).lower(2.0).as_text()
+        assert (found, gc.isenabled()) == ([False], True)
+    finally:
+        (gc.enable if enabled else gc.disable)()
+    assert "stablehlo.add" in text
 
 
 def test_programs_have_no_long_chains(programs):

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from jaxhamel._compiled import without_collections
+
 # The older code generator.
 OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 SUFFIX = "_in_jaxhamel_fusions"
@@ -46,11 +48,14 @@ def is_compiled_with_options(context: Any) -> bool:
 
 
 def as_its_program(rule: Callable) -> Callable:
-    """Wraps a lowering rule, so that `in_fusions()` inside it is that of the program that is being lowered."""
+    """Wraps a lowering rule, so that `in_fusions()` inside it is that of the program that is being lowered.
+
+    Rules trace whole programs, while which no garbage is collected.
+    """
 
     @functools.wraps(rule)
     def lowered(context, *values, **params):
-        with _set(is_compiled_with_options(context)):
+        with _set(is_compiled_with_options(context)), without_collections():
             return rule(context, *values, **params)
 
     return lowered
