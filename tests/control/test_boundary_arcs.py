@@ -333,10 +333,13 @@ def swing_up_by_shooting(most, duration, guess):
     return motion(found.x)[1][4]
 
 
-def test_speed_of_a_pendulum():
+@pytest.mark.parametrize(("points", "error"), [("radau", 3e-8), ("gauss", 1e-6)])
+def test_speed_of_a_pendulum(points, error):
     """A system of a user, under a torque, with a limit of its speed.
 
     At the first node of the arc the multiplier is 0 up to the error of the transcription, so that its sign may be wrong.
+    With Gauss points this error leaves the limit violated by 1e-6 beside the arc, for which its bound moves inwards; J was
+    2e-4 too high without nodes at the arc's ends.
     """
     most, duration = 3.0, 3.0
     end = control.StateAtEnd(q=jnp.array([jnp.pi]), u=jnp.zeros(1))
@@ -344,12 +347,12 @@ def test_speed_of_a_pendulum():
         Pendulum(), jnp.zeros(1), jnp.zeros(1), jnp.array([0.0, duration]), lambda t: jnp.zeros(1),
         (control.ControlEnergy(),), (end, control.PathLimit(velocity, -most, most, name="speed")),
     )  # fmt: skip
-    result = control.solve(problem, control.Collocation(intervals=20))
+    result = control.solve(problem, control.Collocation(intervals=20, points=points))
     assert result.certificate.holds
     assert "moved inwards" not in result.certificate.words
     guess = [*np.asarray(result.costates[0]), 0.462 * duration, 0.565 * duration]
     cost = swing_up_by_shooting(most, duration, guess)
-    np.testing.assert_allclose(result.cost, cost, rtol=3e-8)
+    np.testing.assert_allclose(result.cost, cost, rtol=error)
 
 
 @pytest.mark.parametrize(

@@ -105,17 +105,24 @@ def _leading_coefficient(
 
 
 def tighter_arcs(
-    own: Transcription, state: SearchState, arcs: list[BoundaryArc], violation: float
+    own: Transcription,
+    state: SearchState,
+    arcs: list[BoundaryArc],
+    violation: float,
+    beside: int = 0,
 ) -> list[BoundaryArc] | None:
     """The arcs of orders 0 and 1 with bounds moved further inwards where these limits are violated between the points; None
     if they are not.
 
-    **Arguments:** `violation`: the largest one allowed, as a multiple of the limits' sizes.
+    **Arguments:** `violation`: the largest one allowed, as a multiple of the limits' sizes; `beside`: the number of
+    intervals on either side of an arc in which violations count, too.
     """
     sides = excesses(own, state.w)
     sizes, found = _sizes_of_limits(own), []
     for arc in arcs:
-        over = np.max(sides[arc.is_upper][arc.intervals(own), arc.row], initial=0.0)
+        on = arc.intervals(own)
+        near = slice(max(on.start - beside, 0), on.stop + beside)
+        over = np.max(sides[arc.is_upper][near, arc.row], initial=0.0)
         moves = arc.order <= 1 and over > violation * sizes[arc.row]
         found.append(arc._replace(inward=arc.inward + MORE * float(over)) if moves else arc)
     return None if found == arcs else found

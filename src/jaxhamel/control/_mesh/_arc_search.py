@@ -48,6 +48,7 @@ TRIALS = 2  # the number of corrections after which each must gain less than the
 LARGEST_FALL = (
     0.01  # the share by which the cost may be lower without the limits beside the arcs, at first
 )
+HARDLY = 100.0  # the largest violation beside an arc for which its bound moves inwards, as a multiple of the one allowed
 FALLS = 0.5  # the ratio of a violation to the two before below which it falls
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
@@ -155,8 +156,10 @@ class ArcSearch:
         last = len(self.gains) >= MESHES
         if gain <= self.precision:
             posed = self._ended(own, solved, last, gain, at)
-            if posed is not None or self._is_in_vain(gain, largest_excess(own, solved.state)):
+            if posed is not None:
                 return posed
+            if self._is_in_vain(largest_excess(own, solved.state)):
+                return self._below_bounds(own, solved, gain)
         self.gains.append(gain)
         tried = len(self.gains) <= TRIALS or is_cut
         comes_closer = tried or gain < max(self.precision, *self.gains[-3:-1])
@@ -178,10 +181,11 @@ class ArcSearch:
         orders = {arc.order for arc in self.arcs}
         if 0 in orders:
             return self._on_arcs_of_controls(own, solved, last, at)
-        found = as_limits(own, *solved[:2]) if holds else None
+        tight = moved_inwards(own, self._equations())
+        found = as_limits(tight, *solved[:2]) if holds else None
         if found is not None and not np.any(found.wrong):
             self.before = None
-            return Posed(own, own, found.state)
+            return Posed(own, tight, found.state)
         if last or max(orders) > 1:
             self.before = None
             return Posed(own, own, resumed_in_bounds(own, solved.state))
@@ -190,14 +194,24 @@ class ArcSearch:
         self.nearly = Posed(own, found.bounds, found.state)
         return Posed(own, *without(found.wrong, *solved[:2]))
 
-    def _is_in_vain(self, gain: float, excess: float) -> bool:
-        """Whether the limits stay violated beside arcs of limits of the state whose times hardly change: where a control
-        jumps, the motion comes to its bound with a slope."""
+    def _is_in_vain(self, excess: float) -> bool:
+        """Whether limits stay violated beside arcs of limits of the state whose times hardly change."""
         self.excesses.append(excess)
         before = self.excesses[-3:-1]
         stays = len(before) == 2 and excess > max(self.violation, FALLS * max(before))
-        hardly = gain <= NEGLIGIBLE * self.precision
-        return stays and hardly and all(arc.order > 0 for arc in self.arcs)
+        return stays and all(arc.order > 0 for arc in self.arcs)
+
+    def _below_bounds(self, own: Transcription, solved: Solved, gain: float) -> Posed | None:
+        """The problem with the bounds of the arcs moved inwards, if a limit is hardly violated beside its arc, by the error
+        of the transcription; None if it is violated more: where a control jumps, the motion comes to its bound with a slope.
+        """
+        self.gains.append(gain)
+        excess = self.excesses[-1]
+        tighter = tighter_arcs(own, solved.state, self.arcs, self.violation, beside=1)
+        if excess > HARDLY * self.violation or tighter is None or len(self.gains) > MESHES:
+            return None
+        self.arcs, self.excesses = tighter, []
+        return self._posed(solved)
 
     def _has_right_arcs(self, own: Transcription, state: SearchState, at: ArcErrors) -> bool:
         """Whether the arcs are right. If only their times are, changes bounds, or arcs that are equations, as needed."""
