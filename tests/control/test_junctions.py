@@ -211,10 +211,10 @@ def test_an_impulse_at_a_node_costs_nothing():
     interval it is part of a function of time, as Gauss points' always are."""
     distance = np.array([0.5, 0.2, 0.0]).reshape(1, 3, 1)
     for kind, multipliers, is_impulse in (
-        ("radau", [0.0, 1e-9, 1.0], True),
+        ("radau", [0.0, 0.005, 1.0], True),
         ("radau", [0.0, 0.1, 1.0], False),
-        ("gauss", [0.0, 1e-9, 1.0], False),
+        ("gauss", [0.0, 0.005, 1.0], False),
     ):
         transcription = SimpleNamespace(rule=rule(kind, 3), shares=np.array([0.0, 1.0]))
         found = _between_points(transcription, np.reshape(multipliers, (1, 3, 1)), distance)
-        assert (abs(found) < 1e-6) == is_impulse
+        assert (abs(found) < 3e-3) == is_impulse

@@ -63,7 +63,7 @@ def switching_excess(
     return float(np.sum(excess)) / (1 + abs(float(state.cost))), ", ".join(late)
 
 
-ALONE = 1e-3  # the largest ratio of other multipliers in an interval to that of an impulse
+ALONE = 0.02  # the largest ratio of other multipliers in an interval to that of an impulse
 FINE = 40  # places in an interval at which products of multipliers and distances are added
 
 
