@@ -84,14 +84,35 @@ def check_span(system, t, rows, spanned) -> None:
     if np.any(away):
         raise ValueError(
             f"row {int(np.argmax(away))} of {name} is no combination of the first {m} rows of `frame(t, q)` at "
-            f"t = {concrete(t)}: the frame leaves that constraint out. Add it to the frame and raise `n_constraints`."
+            f"t = {concrete(t)}: the frame leaves that constraint out. {_frame_of(rows)}"
         )
-    rank = int(np.linalg.matrix_rank(rows, rtol=100.0 * np.finfo(rows.dtype).eps))
+    rank = _rank(rows)
     if rank < m:
         raise ValueError(
             f"{name} has rank {rank} at t = {concrete(t)} and `n_constraints` is {m}: one of the frame's first {m} rows is "
             "not among its combinations. Give all constraint one-forms."
         )
+
+
+def _rank(rows) -> int:
+    return int(np.linalg.matrix_rank(rows, rtol=100.0 * np.finfo(rows.dtype).eps))
+
+
+def _frame_of(rows) -> str:
+    """Advice how to write a frame that has these one-forms."""
+    left, rank, dependent = np.array(rows), _rank(rows), []
+    for _ in range(rank):  # elimination with complete pivoting
+        i, j = np.unravel_index(np.argmax(np.abs(left)), left.shape)
+        dependent.append(int(j))
+        left = left - np.outer(left[:, j] / left[i, j], left[i])
+    others = [j for j in range(rows.shape[1]) if j not in dependent]
+    redundant = redundant_rows(rows)
+    omitted = f", rows {redundant} left out," if redundant else ""
+    return (
+        f"Set `n_constraints = {rank}` and make them the frame's first rows, for example by `return "
+        f"jaxhamel.geometry.completed_frame(forms, independent={others})` in `frame(self, t, q)`, where forms has the "
+        f"one-forms{omitted} and `independent` names the velocities that become quasi-velocities."
+    )
 
 
 def redundant_rows(rows) -> list[int]:
