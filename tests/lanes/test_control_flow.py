@@ -117,7 +117,9 @@ def test_forward_mode_of_custom_vjp_is_refused_as_by_jax():
 @pytest.mark.parametrize(
     ("named", "f"),
     {
-        "`scan` of 5000 turns": lambda x: lax.fori_loop(0, 5000, lambda i, y: jnp.sin(y + i), x),
+        "`scan` of 9000 turns": lambda x: lax.cond(
+            x[0] > 0, lambda x: lax.fori_loop(0, 9000, lambda i, y: jnp.sin(y + i), x), jnp.cos, x
+        ),
         "`while` whose number of turns is data": lambda x: lax.while_loop(
             lambda y: y[0] < 2.0, lambda y: 1.5 * y, x
         ),

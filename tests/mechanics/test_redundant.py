@@ -172,7 +172,7 @@ ONES = np.eye(3)
     ("rows", "listed", "message"),
     [
         (ONES, ONES, r"row 2 of `constraints\(t, q\)` of Asked is no combination of the first 2 rows of"),
-        (ONES, ONES[[0, 0, 2]], r"`n_constraints = 2` .*completed_frame\(forms, independent=\[1\]\).*, rows \[1\] left out,"),
+        (ONES, ONES[[0, 0, 2]], r"`n_constraints = 2` .*\(forms, independent=\[1\]\).*, rows \[1\] left out,"),
         (ONES, ONES[[0, 0]], r"has rank 1 at t = 0.0 and `n_constraints` is 2"),
         (ONES, ONES[:1], r"has 1 rows and `n_constraints` is 2; it must have all"),
         (ONES, ONES[:, :2], r"has shape \(3, 2\), as Asked returns it; it must have shape \(r, 3\)"),

@@ -25,11 +25,13 @@ from jaxhamel._lanes._derivatives._summed import run_with_sums, takes_sums
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
+from jaxhamel._lanes._divided._long_loops import around_loop, run_loops
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
 from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
+from jaxhamel._lanes._rules._control_flow import TooLong
 from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
@@ -49,9 +51,10 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
     - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
       products, indexing at computed positions, branches (all branches are computed, then one is selected), loops with a
-      known and small number of iterations, LU and Cholesky factors (of more than 8 rows as batched operations between
-      parts in lanes), and functions with derivative rules of their own. With any other primitive (a loop that ends on a
-      computed condition, eigenvalues, random numbers) f runs under `jax.vmap`, and a warning names the primitive.
+      known and small number of iterations, `scan`s of any length, LU and Cholesky factors (of more than 8 rows as batched
+      operations between parts in lanes), and functions with derivative rules of their own. With any other primitive (a loop
+      that ends on a computed condition, eigenvalues, random numbers) f runs under `jax.vmap`, and a warning names the
+      primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
@@ -202,7 +205,13 @@ def run_traced(
     def in_lanes(closed, batched, values):
         return _differentiable(closed, batched, values, size, quiet)
 
-    return arrays.run(values, batched, size, in_lanes, _of_arrays)
+    return arrays.run(values, batched, in_lanes, partial(_arrays_of_lanes, size))
+
+
+def _arrays_of_lanes(size: int, program: ClosedJaxpr, batched: list[bool], values: list) -> list:
+    """The results of an array part for all lanes."""
+    axes = [0 if varies else None for varies in batched]
+    return list(jax.vmap(_of_arrays(program), axes, axis_size=size)(*values))
 
 
 def _of_arrays(program: ClosedJaxpr) -> Callable[..., Any]:
@@ -258,11 +267,16 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
     arrays = array_parts(closed, batched, size)
     if arrays is not None:  # a small batch is one of the lanes of a larger one
-        return tuple(arrays.run(list(values), batched, size, in_lanes, _of_arrays))
+        return tuple(arrays.run(list(values), batched, in_lanes, partial(_arrays_of_lanes, size)))
     try:
         few = in_one_kernel(size)
         program = scalarise(closed, batched, whole=few or in_fusions(), blocks=True, few=few)
     except Unsupported as missing:
+        body = missing.body if isinstance(missing, TooLong) else None
+        loop = None if body is None else around_loop(closed, batched, body)
+        if loop is not None:
+            of_loop = partial(run_loops, body=body, size=size, run=in_lanes)
+            return tuple(loop.run(list(values), batched, in_lanes, of_loop))
         if not quiet:
             _warn(missing)
         return _mapped(closed, batched, size, values)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
 from jax.lax import Precision
 
@@ -59,19 +58,14 @@ class ArrayParts(NamedTuple):
         self,
         values: list[Any],
         batched: list[bool],
-        size: int,
         in_lanes: RunInLanes,
-        of_arrays: Callable[[ClosedJaxpr], Callable[..., Any]],
+        of_arrays: RunInLanes,
     ) -> list[Any]:
-        """The results of all lanes: `in_lanes` runs the scalar parts, `of_arrays` gives the functions of the array parts."""
+        """The results of all lanes: `in_lanes` runs the scalar parts, `of_arrays` the array parts."""
         values, batched = list(values), list(batched)
         for part in self.parts:
             given, flags = [values[i] for i in part.given], [batched[i] for i in part.given]
-            if part.in_lanes:
-                out = list(in_lanes(part.program, flags, given))
-            else:
-                axes = [0 if varies else None for varies in flags]
-                out = list(jax.vmap(of_arrays(part.program), axes, axis_size=size)(*given))
+            out = list((in_lanes if part.in_lanes else of_arrays)(part.program, flags, given))
             values, batched = values + out, batched + [True] * len(out)
         return [values[i] for i in self.results]
 
@@ -115,7 +109,12 @@ def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayPar
     arrays = array_equations(closed, batched, MOST_KNOWN if few else 0)
     if few and not any(_is_layer(closed.jaxpr.eqns[i]) for i in arrays):
         return None
-    return _Division(closed, batched, arrays).parts() if arrays else None
+    return parts_around(closed, batched, arrays) if arrays else None
+
+
+def parts_around(closed: ClosedJaxpr, batched: list[bool], arrays: set[int]) -> ArrayParts:
+    """The function, whose calls are inlined, as scalar parts around the operations with the indices `arrays`."""
+    return _Division(closed, batched, arrays).parts()
 
 
 def _is_layer(equation: Any) -> bool:

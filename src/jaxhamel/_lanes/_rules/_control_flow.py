@@ -1,6 +1,7 @@
 """Rules for primitives that contain functions: branches, loops, calls, and functions with derivative rules of their own.
 
-If the data decide between branches, all branches are computed and one result is selected. A loop is unrolled.
+If the data decide between branches, all branches are computed and one result is selected. A loop is unrolled; a scan that
+is too long for it stays a loop between programs of scalar operations (`_divided/_long_loops.py`).
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +18,10 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# The most operations of an unrolled loop; a program of this length compiles in about 6 s. The backward pass of one sampling
-# period of the ball with three masses has 11,452; under `jax.vmap` it takes four times as long (docs/feedback.md).
-LONGEST_LOOP = 20_000
+# The most operations of an unrolled loop. Longer programs than this are no longer one fusion (`LONGEST_FUSION`): one with
+# 36,000 took two minutes to compile, where the loop in place takes 2 to 5 times as long to run as when it is written out
+# (docs/performance.md#long-loops).
+LONGEST_LOOP = 30_000
 MOST_TURNS = 1_000
 
 
@@ -77,6 +79,17 @@ class UnknownTurns(Unsupported):
         self.node = node
 
 
+class TooLong(Unsupported):
+    """A loop is too long to be written out; `body`: its program of one turn, None for a `while`."""
+
+    def __init__(self, equation, turns: int, operations: float):
+        super().__init__(
+            f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
+            f"{operations:.0f} operations (at most {LONGEST_LOOP})"
+        )
+        self.body = equation.params.get("jaxpr")
+
+
 # --- branches -------------------------------------------------------------------------------------
 
 
@@ -129,7 +142,7 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
     """The rule for `lax.scan`: unrolls the loop."""
     params = equation.params
     length, body = params["length"], _closed(params["jaxpr"])
-    fixed, carry, columns = _split_in_three(operands, *_divisions(equation, body))
+    fixed, carry, columns = _split_in_three(operands, *carried_and_scanned(equation))
     rows, first = [], len(graph.nodes)
     turns: Iterable[int] = range(length)
     for i in reversed(range(length)) if params["reverse"] else turns:
@@ -151,12 +164,13 @@ def _every_turn(equation) -> list[tuple[ClosedJaxpr, int]]:
     return [(_closed(equation.params["jaxpr"]), equation.params["length"])]
 
 
-def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
+def carried_and_scanned(equation) -> tuple[int, int]:
     """The numbers of two operands of a scan: of the first one in the carry, and of the first one whose axis is scanned.
 
     They follow from the shapes: scanned operands and stacked results have one axis more outside the loop than in its body.
     (The primitive's parameters with these indices have different names in different versions of JAX.)
     """
+    body = equation.params["jaxpr"]
 
     def pairs(outer, inner):
         return zip(outer, inner, strict=True)
@@ -176,10 +190,7 @@ def _split_in_three(values, first: int, second: int) -> tuple[list, list, list]:
 
 def _check_short(equation, turns: int, operations: float) -> None:
     if operations > LONGEST_LOOP:
-        raise Unsupported(
-            f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
-            f"{operations:.0f} operations (at most {LONGEST_LOOP})"
-        )
+        raise TooLong(equation, turns, operations)
 
 
 def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
