@@ -92,3 +92,59 @@ def test_less_accurate_than_wanted(monkeypatch):
     monkeypatch.setattr(_regulator, "CHOICES", (1,))
     with pytest.warns(UserWarning, match=r"error of .* with 1 step .* Give `steps`, .* finer"):
         regulated(21)
+
+
+class Cart(jaxhamel.System):
+    """A unit mass on a line, driven by a force."""
+
+    space = jaxhamel.Euclidean(1)
+    n_controls = 1
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v @ v
+
+    def force(self, t, q, v, control):
+        return control
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("weight", [1.0, 1e3, 1e9, 1e12])
+def test_large_final_costs(weight, traced):
+    """P of a double integrator is Φᵀ (S⁻¹ + W)⁻¹ Φ with the Gramian W, for any final cost S. P(τ) is about 12/τ³ at a time τ
+    before the end if S is large; explicit steps of the quadratic equation diverged from 1e6 on."""
+    count = 41
+    ts, rest = jnp.linspace(0.0, 2.0, count), jnp.zeros((count, 1))
+
+    def values(S):
+        costs = {"state_cost": jnp.zeros(2), "control_cost": jnp.ones(1), "final_cost": S}
+        return regulate(Cart(), ts, rest, rest, jnp.zeros(1), **costs).values
+
+    found = (jax.jit(values) if traced else values)(weight * jnp.ones(2))
+    for P, t in zip(found[:-1], np.asarray(ts), strict=False):
+        tau = 2.0 - t
+        flow = np.array([[1.0, tau], [0.0, 1.0]])
+        gramian = np.array([[tau**3 / 3, tau**2 / 2], [tau**2 / 2, tau]])
+        wanted = flow.T @ np.linalg.inv(np.eye(2) / weight + gramian) @ flow
+        np.testing.assert_allclose(P, wanted, rtol=0, atol=1e-9 * np.max(wanted))
+
+
+def test_derivatives_by_the_weights():
+    """d(P(0), K)/d(weights) in reverse mode is that in forward mode, and Richardson's of differences."""
+    start, ts = jnp.array([0.0, 0.2]), jnp.linspace(0.0, 1.0, 21)
+    plan = simulate(Crane(), start, jnp.zeros(2), ts, Push(), rtol=1e-10, atol=1e-10)
+    weights = jnp.array([10.0, 10.0, 1.0, 1.0, 0.1, 3.0, 3.0, 3.0, 3.0])
+
+    @jax.jit
+    def numbers(w):
+        costs = {"state_cost": w[:4], "control_cost": w[4:5], "final_cost": w[5:]}
+        law = regulate(Crane(), ts, plan.q, plan.u, Push(), **costs)
+        return jnp.sum(law.values[0]) + jnp.sum(law.gains[3])
+
+    def difference(step):
+        each = jnp.diag(step * weights)
+        return [(numbers(weights + d) - numbers(weights - d)) / (2.0 * jnp.sum(d)) for d in each]
+
+    found = jax.jit(jax.grad(numbers))(weights)
+    np.testing.assert_allclose(found, jax.jit(jax.jacfwd(numbers))(weights), rtol=1e-12)
+    richardson = (4.0 * jnp.array(difference(5e-4)) - jnp.array(difference(1e-3))) / 3.0
+    np.testing.assert_allclose(found, richardson, rtol=1e-8)

@@ -205,12 +205,16 @@ def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
     return jnp.asarray(drawn * np.asarray(width), dtype)
 
 
+def _ones(plan: MotionPlan) -> list[float]:
+    """A weight of 1 for each entry of the plan's control."""
+    return [1.0] * jax.eval_shape(plan.control, plan.ts[0]).size
+
+
 def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     """The regulator of `[feedback]` about the plan."""
     table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
-    entries = jax.eval_shape(plan.control, plan.ts[0]).size
-    others = jnp.asarray(table["control_weights"] or [1.0] * entries, plan.u.dtype)
+    others = jnp.asarray(table["control_weights"] or _ones(plan), plan.u.dtype)
     try:
         return regulate(*plan, state_cost=weights, control_cost=others, final_cost=weights)
     except ValueError as error:

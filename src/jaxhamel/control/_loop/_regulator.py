@@ -222,12 +222,12 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> tuple[Regulator
     check_linearised(at.t, A, B)
     h = ts[1:] - ts[:-1]
     pieces = jnp.repeat(h, steps) / steps
-    values, gains, errors = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
+    values, gains, error = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
     every = slice(None, None, INTERVALS * steps)
     slopes = _slopes_of_state(system.space, h, q, rates[every])
     tables = gains[::steps], values[::steps], slopes
     linear = A[every], B[every]
-    return Regulator(ts, q, u, control, *tables, system.space, linear), errors[0]
+    return Regulator(ts, q, u, control, *tables, system.space, linear), error
 
 
 @compiled
