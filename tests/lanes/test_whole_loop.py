@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import simulate
+from jaxhamel._lanes._one_lane import SHORT
 from jaxhamel._lanes._xla_cpu import _whole_loop
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST
 from jaxhamel._lanes._xla_cpu._whole_loop import fits, whole_loop
@@ -93,6 +94,17 @@ def test_simulate_and_its_derivatives_have_no_loop_outside_a_kernel(monkeypatch)
     monkeypatch.setattr(_whole_loop, "one_kernel_works", lambda: False)
     jax.clear_caches()
     assert " while(" in entry(motion)
+
+
+def test_a_motion_is_one_kernel_whose_right_hand_side_is_written_out(monkeypatch):
+    """The limit of a motion's operations holds the longest right-hand side beside the loops over steps, stages and times."""
+    seen, fits = [], _whole_loop.fits
+    monkeypatch.setattr(_whole_loop, "fits", lambda *given: seen.append(given) or fits(*given))
+    body = FreeRigidBody(jnp.array([1.0, 2.0, 3.0]))
+    end = lambda u0: simulate(body, jnp.array([1.0, 0.0, 0.0, 0.0]), u0, np.arange(4.0))
+    jax.jit(lambda u0: end(u0).u_end).lower(jnp.array([0.1, 0.2, 0.3]))
+    program, most = seen[0]
+    assert SHORT + len([*_whole_loop._operations(program)]) <= most
 
 
 def test_it_is_differentiated_and_mapped_as_the_function_is():

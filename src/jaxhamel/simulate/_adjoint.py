@@ -25,6 +25,9 @@ from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 # The most operations of a gradient that is compiled as one kernel: the gradient of 20 links (33,800 operations) takes half
 # of the time as a single kernel (docs/performance.md#tape).
 LONGEST_REVERSE = 40_000
+# The same of a motion: a right-hand side of as many operations as are written out (`SHORT` in `_one_lane`), and its loops
+# (docs/performance.md#whole-loop).
+LONGEST_MOTION = 14_000
 NEVER = 2**31 - 1  # more inputs than any solve has
 
 
@@ -172,7 +175,7 @@ def _differentiable(
 
     def solve(leaves):
         shapes, structure = jax.tree.flatten(jax.eval_shape(plain, leaves))
-        compiled_whole = whole_loop(plain, fuse_turns=fuse_turns)
+        compiled_whole = whole_loop(plain, most=LONGEST_MOTION, fuse_turns=fuse_turns)
 
         def run(*leaves):
             return jax.tree.leaves(compiled_whole(list(leaves)))
