@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from tests.control.cart import least_energy
@@ -108,3 +109,50 @@ def test_a_saved_search_begins_at_the_initial_state_and_has_possible_values():
     for key, value in wrong.items():
         with pytest.raises(ValueError, match="the saved search is damaged, or one of another"):
             CollocationSearch(METHOD, problem, saved | {key: value})
+
+
+class Plane(jaxhamel.System):
+    """A point mass in a plane, driven by a force."""
+
+    space = jaxhamel.Euclidean(2)
+    n_controls = 2
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v @ v
+
+    def force(self, t, q, v, control):
+        return control
+
+
+@pytest.mark.parametrize(
+    ("free_q", "free_u", "wanted"),
+    [((), (), 12.0), ((), (1,), 7.5), ((1,), (1,), 6.0), ((0, 1), (), 0.0)],
+)
+def test_free_coordinates_at_the_end(free_q, free_u, wanted):
+    """½ ∫ f² of a unit mass over 1 m in 1 s is 6 to rest, 3/2 with a free end velocity, 0 where nothing is asked for."""
+    end = control.StateAtEnd(jnp.ones(2), jnp.zeros(2), free_q, free_u)
+    problem = control.ControlProblem(
+        Plane(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
+        (control.ControlEnergy(),), (end,),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=2))
+    assert result.certificate.holds
+    assert abs(result.cost - wanted) < 1e-9
+
+
+def test_free_coordinates_that_do_not_fit():
+    def checked(**given):
+        control.ControlProblem(
+            Plane(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
+            (control.ControlEnergy(),), (control.StateAtEnd(**given),),
+        )  # fmt: skip
+
+    with pytest.raises(
+        ValueError,
+        match=r"`free_q` of `StateAtEnd` is \(2,\); it must be a tuple of different whole",
+    ):
+        checked(q=jnp.ones(2), free_q=(2,))
+    with pytest.raises(ValueError, match=r"`free_u` of `StateAtEnd` is True; it must be a tuple"):
+        checked(u=jnp.ones(2), free_u=True)
+    with pytest.raises(ValueError, match=r"`free_u` of `StateAtEnd` is \(1,\), but `u` is None"):
+        checked(q=jnp.ones(2), free_u=(1,))

@@ -23,6 +23,8 @@ from jaxhamel.control import (
     StateAtEnd,
     problems,
 )
+from jaxhamel.control._checks._problem_parts import check_free
+from jaxhamel.control._problem._costs import without
 from jaxhamel.mechanics import Constant, Kinematic, MovingParts, System
 from jaxhamel.mechanics._system import controls_of
 from jaxhamel.systems import (
@@ -75,18 +77,23 @@ class PartsAtEnd(eqx.Module):
 class OwnStateAtEnd(eqx.Module):
     """The residuals log(q*⁻¹ q) and u − u* of the state (q, u) of the system inside a `MovingParts`.
 
-    Either of the targets q*, u* (the fields `q` and `u`) may be None; its residual is then left out.
+    Either of the targets q*, u* (the fields `q` and `u`) may be None; its residual is then left out, as are the entries
+    `free_q` and `free_u`.
     """
 
     driven: MovingParts
     q: Any
     u: Any
+    free_q: tuple[int, ...] = eqx.field(static=True)
+    free_u: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, q: Configuration, u: QuasiVelocity) -> Array:
         own, k = self.driven.system, self.driven.system.n_independent
         inside = q[:-1] if isinstance(self.q, tuple) or self.q is None else q[0]
-        place = [] if self.q is None else [own.space.local(self.q, inside)]
-        return jnp.concatenate([*place, *([] if self.u is None else [u[:k] - self.u])])
+        parts = [] if self.q is None else [without(own.space.local(self.q, inside), self.free_q)]
+        if self.u is not None:
+            parts.append(without(u[:k] - self.u, self.free_u))
+        return jnp.concatenate(parts)
 
 
 def build_plan(run: PreparedRun) -> ControlProblem:
@@ -149,15 +156,26 @@ def _ends(run: PreparedRun, task: Mapping[str, Any], system: System) -> list[Any
     q, u = (q if "q" in task else None), (u if "u" in task else None)
     if isinstance(system, Kinematic) and u is not None:
         raise ScenarioError("`task.u` has no meaning with drive = velocities, its control.")
+    free = {name: _indices(name, task[name]) for name in ("free_q", "free_u")}
+    check_free("task", "q", q, free["free_q"], run.system.space.dim)
+    check_free("task", "u", u, free["free_u"], run.system.n_independent)
     if not isinstance(system, MovingParts):
-        return [] if q is None and u is None else [StateAtEnd(q=q, u=u)]
+        return [] if q is None and u is None else [StateAtEnd(q, u, **free)]
     found: list[Any] = []
     if q is not None or u is not None:
-        found.append(ConditionsAtEnd(OwnStateAtEnd(system, q, u), "state at the end"))
+        found.append(ConditionsAtEnd(OwnStateAtEnd(system, q, u, **free), "state at the end"))
     if task["parts_end"]:
         parts = _per_part("parts_end", task["parts_end"], system)
         found.append(ConditionsAtEnd(PartsAtEnd(parts), "parts at the end"))
     return found
+
+
+def _indices(name: str, given: list[float]) -> tuple[int, ...]:
+    if any(x != int(x) for x in given):
+        raise ScenarioError(
+            f"`task.{name}` is {given}; it must be a list of whole numbers, indices from 0."
+        )
+    return tuple(map(int, given))
 
 
 def _per_part(key: str, value: list[float], driven: MovingParts) -> Array:

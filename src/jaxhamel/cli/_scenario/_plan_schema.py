@@ -112,6 +112,12 @@ PLANS: dict[str, Table] = {
             array(None), "the configuration to reach, as in [initial]; free when absent", OMITTED
         ),
         u=Key(numbers(), "the quasi-velocities to reach; free when absent", OMITTED),
+        free_q=Key(
+            numbers(),
+            "indices from 0 of coordinates of `q` that are free at the end; the search starts at their numbers",
+            [],
+        ),
+        free_u=Key(numbers(), "indices of entries of `u` that are free, likewise", []),
         parts=Key(numbers(), "positions of the moving parts at the start; zeros when empty", []),
         parts_end=Key(
             numbers(), "positions of the moving parts at the end, at rest; free when empty", []

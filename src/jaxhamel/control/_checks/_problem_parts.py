@@ -83,9 +83,11 @@ def _floating(
     return found
 
 
-def check_selection(name: str, which: str, given, count: int) -> None:
-    """Checks that the chosen coordinates are True, False, or different numbers below their count."""
-    if isinstance(given, bool):
+def check_selection(
+    name: str, which: str, given, count: int, or_flag: str = "True, False, or "
+) -> None:
+    """Checks that the chosen coordinates are different numbers below their count; or, with `or_flag`, True or False."""
+    if or_flag and isinstance(given, bool):
         return
     whole = isinstance(given, tuple) and all(
         isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < count
@@ -93,8 +95,18 @@ def check_selection(name: str, which: str, given, count: int) -> None:
     )
     if not whole or len(set(given)) < len(given):
         raise ValueError(
-            f"`{which}` of `{name}` is {described(given)}; it must be True, False, or a tuple of different whole numbers "
+            f"`{which}` of `{name}` is {described(given)}; it must be {or_flag}a tuple of different whole numbers "
             f"from 0 to {count - 1}, such as (0,)."
+        )
+
+
+def check_free(name: str, which: str, target, free, count: int) -> None:
+    """Checks the indices of free coordinates of a target, which is None if all of it is free."""
+    check_selection(name, f"free_{which}", free, count, "")
+    if free and target is None:
+        raise ValueError(
+            f"`free_{which}` of `{name}` is {free}, but `{which}` is None, which frees all of it. Give `{which}`, or leave "
+            f"`free_{which}` out."
         )
 
 

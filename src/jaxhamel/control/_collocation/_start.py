@@ -68,7 +68,9 @@ def transcribe(
     p_lower, p_upper = (_parameter_bounds(problem, free, designs, x) for x in ("lower", "upper"))
     started = [x for x in problem.constraints if isinstance(x, FreeInitialState)]
     check_one_initial_state(len(started))
-    check_one_target([(x.q, x.u) for x in _targets_of(problem)])
+    check_one_target(
+        [(None if x.free_q else x.q, None if x.free_u else x.u) for x in _targets_of(problem)]
+    )
     free_start = started[0].coordinates(problem.system) if started else ()
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
 
@@ -195,8 +197,13 @@ def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:
     if any(isinstance(x, FreeEndTime | DesignParameter) for x in problem.constraints):
         return
     for target in _targets_of(problem):
-        state, is_free = _target_state(problem, target), (target.q is None, target.u is None)
+        state, is_free = _target_state(problem, target), _is_free(target)
         check_target_within(limit.quantity, at(problem.ts[-1]), *state, value, *bounds, is_free)
+
+
+def _is_free(target: StateAtEnd) -> tuple[bool, bool]:
+    """Whether q and u, or some of their coordinates, are free at the end."""
+    return target.q is None or bool(target.free_q), target.u is None or bool(target.free_u)
 
 
 def _targets_of(problem: ControlProblem) -> list[StateAtEnd]:

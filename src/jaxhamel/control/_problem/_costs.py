@@ -24,7 +24,7 @@ from jaxhamel.control._checks._problem import (
     check_terms,
     check_weight,
 )
-from jaxhamel.control._checks._problem_parts import check_rows
+from jaxhamel.control._checks._problem_parts import check_free, check_rows
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._description._parameters import as_parameter, parameter
 
@@ -260,10 +260,16 @@ class ControlAt(AbstractConstraint):
 
 
 class StateAtEnd(AbstractConstraint):
-    """The conditions q(t_N) = `q` and u(t_N) = `u` at the last time. If one of them is None, it is free."""
+    """The conditions q(t_N) = `q` and u(t_N) = `u` at the last time. If one of them is None, it is free.
+
+    `free_q`, `free_u`: the indices of coordinates of δ_q = local(`q`, q) and of u without a condition, such as `(2,)`; their
+    numbers in `q` and `u` are then only where the search starts.
+    """
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)
+    free_q: tuple[int, ...] = eqx.field(static=True, default=())
+    free_u: tuple[int, ...] = eqx.field(static=True, default=())
     at_end = True
 
     def __check_init__(self) -> None:
@@ -271,11 +277,13 @@ class StateAtEnd(AbstractConstraint):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         check_target(self, system)
+        check_free("StateAtEnd", "q", self.q, self.free_q, system.space.dim)
+        check_free("StateAtEnd", "u", self.u, self.free_u, system.n_independent)
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        return _distance(system, self.q, self.u, q, u)
+        return _distance(system, self.q, self.u, q, u, self.free_q, self.free_u)
 
 
 def _distance(
@@ -284,14 +292,22 @@ def _distance(
     u_target: ArrayLike | None,
     q: Configuration,
     u: QuasiVelocity,
+    free_q: tuple[int, ...] = (),
+    free_u: tuple[int, ...] = (),
 ) -> Array:
-    """(local(q_target, q), u − u_target), without the part whose target is None."""
+    """(local(q_target, q), u − u_target), without the part whose target is None and without free coordinates."""
     parts = [jnp.zeros(0, u.dtype)]
     if q_target is not None:
-        parts.append(system.space.local(q_target, q))
+        parts.append(without(system.space.local(q_target, q), free_q))
     if u_target is not None:
-        parts.append(u - u_target)
+        parts.append(without(u - u_target, free_u))
     return jnp.concatenate(parts)
+
+
+def without(x: Float[Array, " n"], free: tuple[int, ...]) -> Array:
+    """The entries of x whose indices are not among `free`."""
+    kept = [i for i in range(x.shape[0]) if i not in free]
+    return x[jnp.asarray(kept, int)] if free else x
 
 
 def running_residual(costs, system: System, t, q, u, control: Control) -> Float[Array, " r"]:
