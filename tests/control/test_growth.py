@@ -56,6 +56,24 @@ def test_products_of_random_loops(delay):
     np.testing.assert_allclose(found.multipliers, largest, rtol=1e-9)
 
 
+def test_growth_in_another_norm():
+    """With weights w it is the growth in units of 1/√w; coordinates of weight 0, here one that the others drive, do not
+    count."""
+    A, B, K = (RNG.normal(size=(len(TS), *shape)) for shape in ((3, 3), (3, 2), (2, 3)))
+    scale = np.array([1.0, 10.0, 0.1])
+    weighted = loop_growth(Sampled(regulator(A, B, K), PERIOD, delay=1), scale**2)
+    inverse = np.diag(1.0 / scale)
+    scaled = regulator(np.diag(scale) @ A @ inverse, np.diag(scale) @ B, K @ inverse)
+    wanted = loop_growth(Sampled(scaled, PERIOD, delay=1))
+    np.testing.assert_allclose(weighted.growth, wanted.growth, rtol=1e-11)
+    A[:, :2, 2] = K[:, :, 2] = 0.0
+    A[:, 2, :2] = 100.0
+    left_out = loop_growth(Sampled(regulator(A, B, K), PERIOD, delay=1), [1.0, 1.0, 0.0])
+    others = regulator(A[:, :2, :2], B[:, :2], K[:, :, :2])
+    alone = loop_growth(Sampled(others, PERIOD, delay=1))
+    np.testing.assert_allclose(left_out.growth, alone.growth, rtol=1e-11)
+
+
 @pytest.mark.parametrize("delay", [1, 3])
 def test_products_of_random_loops_with_prediction(delay):
     """Each command is −K δ of the state that the maps of the next periods lead to, under the commands that wait."""
@@ -119,6 +137,11 @@ def test_messages():
     ):
         Sampled(law, 4.0)
     digital = Sampled(law, PERIOD)
+    for weights in ([1.0, 1.0], [1.0, -1.0, 1.0], [0.0] * 3):
+        with pytest.raises(
+            ValueError, match=r"`weights` is .*; it must have 3 numbers of zero or more, not"
+        ):
+            loop_growth(digital, weights)
     traced = lambda period: loop_growth(eqx.tree_at(lambda c: c.period, digital, period))
     with pytest.raises(TypeError, match=r"`controller` has traced numbers"):
         jax.jit(traced)(jnp.asarray(PERIOD))

@@ -177,9 +177,11 @@ def _closed_and_open_loop(
     unit = unit_of_distance(plan.system) if charted else "m"
     of_commands = unit_of_commands(plan.system, controller.start.size)
     labels = ("x", "y") if point is None else point.labels
-    growth, prompt = loop_growth(controller), None
+    given = scenario["feedback"]["state_weights"]
+    weights = given if any(given) else None
+    growth, prompt = loop_growth(controller, weights), None
     if controller.delay and controller.model is None:
-        prompt = loop_growth(dataclasses.replace(controller, delay=0))
+        prompt = loop_growth(dataclasses.replace(controller, delay=0), weights)
     return ClosedLoop(
         closed, loose, tolerance, size, unit, of_commands, shown, path, labels, coordinates, growth, prompt, policy,
         regulated,

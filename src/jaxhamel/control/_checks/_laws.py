@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._traced import called
-from jaxhamel._checks._values import concrete, inline, type_of
+from jaxhamel._checks._values import concrete, described, inline, type_of
 
 
 def check_law(controller) -> None:
@@ -140,3 +140,14 @@ def check_regulator_held(controller) -> Any:
             "`controller` has traced numbers; the growth is computed by NumPy, outside of jit, vmap and grad."
         )
     return law
+
+
+def check_norm_weights(weights, size: int) -> np.ndarray:
+    """Returns the weights of a norm of the state's deviation, after checking them."""
+    known = np.asarray(weights, float)
+    if known.shape != (size,) or not np.all(known >= 0) or not np.any(known):
+        raise ValueError(
+            f"`weights` is {described(weights)}; it must have {size} numbers of zero or more, not all zero: one for each "
+            "coordinate of the deviation (δ_q, δ_u)."
+        )
+    return known

@@ -4,9 +4,10 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from jaxhamel.control._checks._laws import check_regulator_held
+from jaxhamel.control._checks._laws import check_norm_weights, check_regulator_held
 from jaxhamel.control._loop._regulator import Regulator
 from jaxhamel.control._loop._sampled import Sampled
 
@@ -27,7 +28,7 @@ class LoopGrowth(NamedTuple):
     multipliers: Float[np.ndarray, " L"]
 
 
-def loop_growth(controller: Sampled) -> LoopGrowth:
+def loop_growth(controller: Sampled, weights: ArrayLike | None = None) -> LoopGrowth:
     """The growth of small deviations δ in a digital loop about the plan of its regulator, to first order:
 
         x_{k+1} = M_k x_k ,    x = (δ, delayed commands) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
@@ -39,16 +40,23 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     for the motion. The eigenvalues of a single M_k do not decide on stability, since the plan moves; they show at which
     times deviations grow.
 
-    **Arguments:** `controller`: a `Sampled` whose law is a `Regulator`.
+    **Arguments:**
+
+    - `controller`: a `Sampled` whose law is a `Regulator`.
+    - `weights`: w ≥ 0, `(n+k,)`, in ‖δ‖² = Σ w δ², for example the diagonal of the regulator's `state_cost`, so that metres
+      and radians can be compared. A coordinate of weight 0, such as the angle of a wheel, does not count. Default: 1.
 
     **Returns:** a `LoopGrowth` at about 100 samples, the last one included. The norm is the largest singular value; δ is in
     SI units.
 
-    **Raises:** `TypeError` for another law, or traced numbers.
+    **Raises:** `TypeError` for another law, or traced numbers; `ValueError` for weights that do not fit.
 
     Source: Åström and Wittenmark 1997, ch. 3.
     """
     law = check_regulator_held(controller)
+    sizes = np.ones(law.gains.shape[-1])
+    if weights is not None:
+        sizes = np.sqrt(check_norm_weights(weights, len(sizes)))
     period, first, last = (float(x) for x in (controller.period, law.ts[0], law.ts[-1]))
     count = max(1, int((last - first) / period * (1 + 1e-9)))
     ts = first + period * np.arange(count + 1)
@@ -62,7 +70,7 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     largest = np.max(np.abs(np.linalg.eigvals(maps)), axis=1)
     if predicts:  # no command of the plan's deviations acts yet
         K[: controller.delay] = 0.0
-    return LoopGrowth(ts[some], _norms(E, F, K, delay)[some], largest)
+    return LoopGrowth(ts[some], _norms(E, F, K, delay, sizes)[some], largest)
 
 
 def _matrices(
@@ -115,13 +123,17 @@ def _exponential(AB: Float[np.ndarray, "K d m"]) -> Float[np.ndarray, "K d m"]:
     return found[:, :d]
 
 
-def _norms(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray:
-    """‖M_{k−1} ⋯ M_0‖ of δ at all samples; infinite where it overflows."""
-    delta, norms = np.eye(E.shape[1]), []
-    waiting = deque([np.zeros((F.shape[2], E.shape[1]))] * delay)
+def _norms(
+    E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int, sizes: np.ndarray
+) -> np.ndarray:
+    """‖D M_{k−1} ⋯ M_0 D⁻¹‖ of δ at all samples, D = diag(`sizes`) without its zeros; infinite where it overflows."""
+    some = sizes > 0
+    delta, norms = np.diag(1.0 / np.where(some, sizes, 1.0))[:, some], []
+    waiting = deque([np.zeros((F.shape[2], delta.shape[1]))] * delay)
     with np.errstate(over="ignore", invalid="ignore"):
         for now in zip(E, F, K, strict=True):
-            norms.append(np.linalg.norm(delta, 2) if np.all(np.isfinite(delta)) else np.inf)
+            known = np.all(np.isfinite(delta))
+            norms.append(np.linalg.norm((sizes[:, None] * delta)[some], 2) if known else np.inf)
             waiting.append(-now[2] @ delta)
             delta = now[0] @ delta + now[1] @ waiting.popleft()
     return np.array(norms)
