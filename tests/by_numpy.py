@@ -33,31 +33,12 @@ CALLS = {
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
 }  # operations that call a program, and the name of the program
+# Operations that JAX computes within a program if there is no rule.
 BY_JAX = {
-    *(
-        "cholesky",
-        "convert_element_type",
-        "div",
-        "eig",
-        "eigh",
-        "erf",
-        "gather",
-        "lu",
-        "lu_pivots_to_permutation",
-    ),
-    *(
-        "pad",
-        "pow",
-        "reduce_max",
-        "reduce_min",
-        "rem",
-        "round",
-        "scatter",
-        "scatter-add",
-        "sort",
-        "triangular_solve",
-    ),
-}  # operations that JAX computes within a program if there is no rule
+    *("cholesky", "eig", "eigh", "lu", "lu_pivots_to_permutation", "triangular_solve"),
+    *("convert_element_type", "div", "erf", "pow", "rem", "round"),
+    *("gather", "pad", "reduce_max", "reduce_min", "scatter", "scatter-add", "sort"),
+}
 _allowed = [False]
 
 

@@ -133,12 +133,8 @@ def _most_memory() -> float:
     return max(1.5e9, of_machine / (4 * workers))
 
 
-EQUATIONS = (
-    "geometry",
-    "mechanics",
-    "reference",
-    "systems",
-)  # folders that examine equations rather than programs
+# Folders that examine equations rather than programs.
+EQUATIONS = ("geometry", "mechanics", "reference", "systems")
 
 
 @pytest.fixture(autouse=True, scope="module")

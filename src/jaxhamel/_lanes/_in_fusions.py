@@ -50,7 +50,7 @@ def is_compiled_with_options(context: Any) -> bool:
 def as_its_program(rule: Callable) -> Callable:
     """Wraps a lowering rule, so that `in_fusions()` inside it is that of the program that is being lowered.
 
-    Rules trace whole programs, while which no garbage is collected.
+    No garbage is collected meanwhile, since rules trace whole programs.
     """
 
     @functools.wraps(rule)

@@ -70,7 +70,7 @@ def whole_loop(
 
 
 def _without_unused(program: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without operations of which no result depends.
+    """The program without operations on which no result depends.
 
     A backward pass made by `jax.vjp` contains the function itself. XLA finds only late that its loop is unused
     (docs/performance.md#first-values).

@@ -99,9 +99,8 @@ class ArcSearch:
         self.before: Solved | None = None
         self.arcs: list[BoundaryArc] = []
         self.latest: ArcErrors | None = None
-        self.excesses: list[
-            float
-        ] = []  # the largest violations beside arcs with nearly the right times
+        # The largest violations beside arcs with nearly the right times.
+        self.excesses: list[float] = []
         self.least_cost = -np.inf  # the cost below which the arcs are not all that there are
         self.inverse = np.zeros(0)  # the secants' inverse slopes
         # The solution that is kept if the cost is hardly lower without some of its equations, while this is found out.
