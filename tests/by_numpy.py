@@ -48,7 +48,7 @@ class NotByNumPy(Exception):
 
 
 class Step(NamedTuple):
-    """A function of arrays, and the places of its arguments and of its results in the list of all values."""
+    """One operation: its function of arrays, and the indices of its arguments and results in the list of all values."""
 
     function: Callable
     read: list[int]

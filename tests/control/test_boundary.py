@@ -9,7 +9,7 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from tests.control.cart import least_energy
+from tests.control.cart import Cart, least_energy
 
 METHOD = control.Collocation(intervals=3, degree=3)
 
@@ -111,17 +111,14 @@ def test_a_saved_search_begins_at_the_initial_state_and_has_possible_values():
             CollocationSearch(METHOD, problem, saved | {key: value})
 
 
-class Plane(jaxhamel.System):
+class Plane(Cart):
     """A point mass in a plane, driven by a force."""
 
     space = jaxhamel.Euclidean(2)
     n_controls = 2
 
-    def lagrangian(self, t, q, v):
-        return 0.5 * v @ v
 
-    def force(self, t, q, v, control):
-        return control
+POINT = Plane(jnp.array(1.0))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +129,7 @@ def test_free_coordinates_at_the_end(free_q, free_u, wanted):
     """½ ∫ f² of a unit mass over 1 m in 1 s is 6 to rest, 3/2 with a free end velocity, 0 where nothing is asked for."""
     end = control.StateAtEnd(jnp.ones(2), jnp.zeros(2), free_q, free_u)
     problem = control.ControlProblem(
-        Plane(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
+        POINT, jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
         (control.ControlEnergy(),), (end,),
     )  # fmt: skip
     result = control.solve(problem, control.Collocation(intervals=2))
@@ -143,7 +140,7 @@ def test_free_coordinates_at_the_end(free_q, free_u, wanted):
 def test_free_coordinates_that_do_not_fit():
     def checked(**given):
         control.ControlProblem(
-            Plane(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
+            POINT, jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
             (control.ControlEnergy(),), (control.StateAtEnd(**given),),
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ import jaxhamel
 from jaxhamel import simulate
 from jaxhamel.control import regulate
 from jaxhamel.control._loop import _regulator
+from tests.control.cart import Cart
 
 CART, LOAD, LENGTH, GRAVITY = 5.0, 2.0, 1.5, 9.81
 COSTS = {"state_cost": [10.0, 10.0, 1.0, 1.0], "control_cost": [0.1], "final_cost": [3.0] * 4}
@@ -94,19 +95,6 @@ def test_less_accurate_than_wanted(monkeypatch):
         regulated(21)
 
 
-class Cart(jaxhamel.System):
-    """A unit mass on a line, driven by a force."""
-
-    space = jaxhamel.Euclidean(1)
-    n_controls = 1
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * v @ v
-
-    def force(self, t, q, v, control):
-        return control
-
-
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("weight", [1.0, 1e3, 1e9, 1e12])
 def test_large_final_costs(weight, traced):
@@ -117,7 +105,7 @@ def test_large_final_costs(weight, traced):
 
     def values(S):
         costs = {"state_cost": jnp.zeros(2), "control_cost": jnp.ones(1), "final_cost": S}
-        return regulate(Cart(), ts, rest, rest, jnp.zeros(1), **costs).values
+        return regulate(Cart(jnp.array(1.0)), ts, rest, rest, jnp.zeros(1), **costs).values
 
     found = (jax.jit(values) if traced else values)(weight * jnp.ones(2))
     for P, t in zip(found[:-1], np.asarray(ts), strict=False):

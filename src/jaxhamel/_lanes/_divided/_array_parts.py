@@ -113,7 +113,10 @@ def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayPar
 
 
 def parts_around(closed: ClosedJaxpr, batched: list[bool], arrays: set[int]) -> ArrayParts:
-    """The function, whose calls are inlined, as scalar parts around the operations with the indices `arrays`."""
+    """Divides a function into the operations with the indices `arrays`, and programs of scalar operations around them.
+
+    Its calls must be inlined.
+    """
     return _Division(closed, batched, arrays).parts()
 
 

@@ -18,10 +18,11 @@ from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES
 
 
 def around_loop(closed: ClosedJaxpr, batched: list[bool], body: Any) -> ArrayParts | None:
-    """The function as scalar parts around the loops with this body.
+    """Divides a function into its scans with this body, and programs of scalar operations before and after them.
 
-    None if the body is part of another loop or branch, or has more numbers than one loop over the lanes takes, as that of
-    a backward pass with its residuals: it then runs faster than under `jax.vmap`, but compiles more slowly.
+    Returns None if such a scan is inside of another loop or a branch, or if one turn has more than `MOST_VALUES` inputs or
+    results. A backward pass has as many, because of its residuals. Divided, it would run faster than under `jax.vmap`, but
+    take longer to compile.
     """
     if max(sum(x.size for x in avals) for avals in (body.in_avals, body.out_avals)) > MOST_VALUES:
         return None
@@ -38,7 +39,7 @@ def run_loops(
     size: int,
     run: RunInLanes,
 ) -> list[Any]:
-    """The results of a part with such loops, of which `run` computes each turn."""
+    """The results of a part that consists of such scans, for all lanes; `run` computes one turn."""
     varying = {v for v, x in zip(program.jaxpr.invars, batched, strict=True) if x}
 
     def loop(equation: Any, operands: list[Any]) -> list[Any] | None:
@@ -58,7 +59,10 @@ def _has_body(equation: Any, body: Any) -> bool:
 def _scan(
     equation: Any, batched: list[bool], operands: list[Any], size: int, run: RunInLanes
 ) -> list[Any]:
-    """A scan for all lanes: its carry and its results vary from lane to lane."""
+    """The results of a scan for all lanes. The whole carry is treated as varying from lane to lane.
+
+    `batched`: whether each operand varies from lane to lane.
+    """
     params = equation.params
     body, first, end = params["jaxpr"], *carried_and_scanned(equation)
     count = end - first

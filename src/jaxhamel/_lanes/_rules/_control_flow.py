@@ -18,8 +18,8 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# The most operations of an unrolled loop. Longer programs than this are no longer one fusion (`LONGEST_FUSION`): one with
-# 36,000 took two minutes to compile, where the loop in place takes 2 to 5 times as long to run as when it is written out
+# The most operations of an unrolled loop. Longer programs do not become one fusion (`LONGEST_FUSION`); one with 36,000
+# operations compiled for two minutes. A `scan` that stays a loop runs 2 to 5 times as long as an unrolled one
 # (docs/performance.md#long-loops).
 LONGEST_LOOP = 30_000
 MOST_TURNS = 1_000
@@ -80,7 +80,10 @@ class UnknownTurns(Unsupported):
 
 
 class TooLong(Unsupported):
-    """A loop is too long to be written out; `body`: its program of one turn, None for a `while`."""
+    """Raised for a loop that is too long to be written out.
+
+    `body`: the program of one turn of a `scan`; None for a `while` loop.
+    """
 
     def __init__(self, equation, turns: int, operations: float):
         super().__init__(

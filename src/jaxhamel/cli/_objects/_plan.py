@@ -156,9 +156,9 @@ def _ends(run: PreparedRun, task: Mapping[str, Any], system: System) -> list[Any
     q, u = (q if "q" in task else None), (u if "u" in task else None)
     if isinstance(system, Kinematic) and u is not None:
         raise ScenarioError("`task.u` has no meaning with drive = velocities, its control.")
-    free = {name: _indices(name, task[name]) for name in ("free_q", "free_u")}
-    check_free("task", "q", q, free["free_q"], run.system.space.dim)
-    check_free("task", "u", u, free["free_u"], run.system.n_independent)
+    free = {name: tuple(task[name]) for name in ("free_q", "free_u")}
+    check_free(TO_POINT, "q", q, free["free_q"], run.system.space.dim)
+    check_free(TO_POINT, "u", u, free["free_u"], run.system.n_independent)
     if not isinstance(system, MovingParts):
         return [] if q is None and u is None else [StateAtEnd(q, u, **free)]
     found: list[Any] = []
@@ -168,14 +168,6 @@ def _ends(run: PreparedRun, task: Mapping[str, Any], system: System) -> list[Any
         parts = _per_part("parts_end", task["parts_end"], system)
         found.append(ConditionsAtEnd(PartsAtEnd(parts), "parts at the end"))
     return found
-
-
-def _indices(name: str, given: list[float]) -> tuple[int, ...]:
-    if any(x != int(x) for x in given):
-        raise ScenarioError(
-            f"`task.{name}` is {given}; it must be a list of whole numbers, indices from 0."
-        )
-    return tuple(map(int, given))
 
 
 def _per_part(key: str, value: list[float], driven: MovingParts) -> Array:

@@ -13,6 +13,7 @@ from jaxhamel.cli._scenario._values import (
     array,
     boolean,
     choice,
+    indices,
     integer,
     number,
     numbers,
@@ -113,11 +114,11 @@ PLANS: dict[str, Table] = {
         ),
         u=Key(numbers(), "the quasi-velocities to reach; free when absent", OMITTED),
         free_q=Key(
-            numbers(),
+            indices(),
             "indices from 0 of coordinates of `q` that are free at the end; the search starts at their numbers",
             [],
         ),
-        free_u=Key(numbers(), "indices of entries of `u` that are free, likewise", []),
+        free_u=Key(indices(), "indices of entries of `u` that are free, likewise", []),
         parts=Key(numbers(), "positions of the moving parts at the start; zeros when empty", []),
         parts_end=Key(
             numbers(), "positions of the moving parts at the end, at rest; free when empty", []

@@ -88,6 +88,18 @@ def numbers(*counts: int) -> Accepts:
     return Accepts(f"a list of {size}", read)
 
 
+def indices() -> Accepts:
+    """Accepts a list of whole numbers of 0 or more, as a tuple."""
+    one = integer(0)
+
+    def read(value: Any) -> tuple[int, ...]:
+        if not isinstance(value, list):
+            raise NotAccepted
+        return tuple(map(one.read, value))
+
+    return Accepts("a list of whole numbers of 0 or more", read)
+
+
 def bounds() -> Accepts:
     """Accepts a list of numbers, of which some may be infinite."""
 

@@ -171,7 +171,8 @@ class EffectOfLimits(NamedTuple):
     """The effect of limits on the cost of a solution.
 
     - `known`: whether their barrier leaves the cost determined.
-    - `excess`: the share by which limits moved inwards, and those that begin or cease to bind inside intervals, raise it.
+    - `excess`: the share of the cost by which it is raised by limits that were moved inwards, and by limits that begin or
+      cease to bind inside an interval.
     - `beside_verdict`, `notes`: words for the first line, and further lines.
     """
 

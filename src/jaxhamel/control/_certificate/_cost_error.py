@@ -63,7 +63,8 @@ def switching_excess(
     return float(np.sum(excess)) / (1 + abs(float(state.cost))), ", ".join(late)
 
 
-ALONE = 0.02  # the largest ratio of other multipliers in an interval to that of an impulse
+# The multiplier at a node is an impulse if all others in the interval before it are at most this share of it.
+ALONE = 0.02
 FINE = 40  # places in an interval at which products of multipliers and distances are added
 
 
@@ -106,7 +107,7 @@ def _between_points(transcription: Transcription, multipliers, distances) -> flo
 
 
 def _without_impulses(rule: PointRule, multipliers: Float[np.ndarray, "N s r"]):
-    """The multipliers without those of last points that are nodes, if they are alone in their interval: impulses there."""
+    """The multipliers with zeros in place of impulses at nodes, of which there are some only with Radau points."""
     if rule.points[-1] < 1.0:
         return multipliers
     most = np.max(np.abs(multipliers[:, :-1]), axis=1, initial=0.0)
@@ -120,7 +121,8 @@ SMALL_SHARE = (
 )
 
 
-# The largest share of the cost by which limits between the points may raise it without a sentence, and with a certificate.
+# Shares of the cost by which limits that bind between the points may raise it: up to the first one the certificate does not
+# mention it, and above the second one the certificate does not hold.
 SMALL_EXCESS, LARGEST_EXCESS = 1e-6, 1e-2
 
 
@@ -171,9 +173,9 @@ def on_kinks(excess: float, cost: float) -> str:
 
 
 def beside_verdict(excess: float, cost: float) -> str:
-    """What a verdict adds on the cost, `excess` by limits included; empty if this is a small share.
+    """Words after a verdict that holds: by how much limits may have raised the cost; empty if this is a small share of it.
 
-    It is a share of the cost, unless it is larger than the cost.
+    `excess`: the amount by which they may have raised it. Its percentage is left out if it is larger than the cost.
     """
     if excess <= SMALL_EXCESS * abs(cost):
         return ""

@@ -153,7 +153,8 @@ def regulate(
     - `control`: the plan's control, a callable of t or a constant, of p numbers.
     - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
     - `control_cost`: R, positive, `(p,)` or `(p, p)`.
-    - `final_cost`: S, as Q; default 0. The gains then fall to zero at T, and an unstable motion grows at the end.
+    - `final_cost`: S, as Q, of any size; default 0, with which the gains fall to zero at T, and an unstable motion grows at
+      the end. In single precision, with a large S and fewer controls than coordinates, P has few correct digits near T.
     - `steps`: steps of P in each interval of `ts`, at whose four parts the equations are linearised; None: 1, 2, 4 or 8,
       the first with which the estimated error of P(ts[0]) is at most 1e-8 of its largest entry (1 inside `jit`).
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.

@@ -30,10 +30,11 @@ MOST_ITERATIONS = 30  # of a search on the coarse mesh
 
 
 def coarse_mesh(problem: ControlProblem, transcription: Transcription) -> Transcription | None:
-    """The problem transcribed on the coarse mesh, or None if all searches must begin on the given mesh.
+    """The problem transcribed on a coarse mesh, whose nodes are also nodes of the mesh of `transcription`.
 
-    They must if the given mesh has less than twice as many intervals, and if there are path limits: with few points limits
-    bind elsewhere, and the costs differ by a tenth (docs/performance.md#many-starts). The nodes are nodes of the given mesh.
+    Returns None where the coarse mesh would not help: if the mesh of `transcription` has less than twice as many intervals,
+    and if there are path limits. With few points, limits bind at other times, and costs differ by a tenth
+    (docs/performance.md#many-starts).
     """
     given = transcription.shares.shape[0] - 1
     few = max(given // SHARE, -(-FEWEST_POINTS // len(transcription.rule.points)))

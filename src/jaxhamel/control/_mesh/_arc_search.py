@@ -45,11 +45,10 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which each must gain less than the two before
-LARGEST_FALL = (
-    0.01  # the share by which the cost may be lower without the limits beside the arcs, at first
-)
+# At first the cost may be lower by this share without the limits beside the arcs.
+LARGEST_FALL = 0.01
 HARDLY = 100.0  # the largest violation beside an arc for which its bound moves inwards, as a multiple of the one allowed
-FALLS = 0.5  # the ratio of a violation to the two before below which it falls
+FALLS = 0.5  # a violation falls if it is at most this share of the larger one of the two before
 ITERATIONS = 40  # the largest number of iterations on one of them
 ROUNDS = 2  # how often arcs are looked for in solutions with the problem's own bounds
 FIRST_STEP = 0.05  # the first correction of a time, as a share of the shorter interval beside it
@@ -194,15 +193,20 @@ class ArcSearch:
         return Posed(own, *without(found.wrong, *solved[:2]))
 
     def _is_in_vain(self, excess: float) -> bool:
-        """Whether limits stay violated beside arcs of limits of the state whose times hardly change."""
+        """Whether further corrections of the times are in vain.
+
+        They are if only limits of the state have arcs, and their largest violation `excess` beside these arcs falls no more.
+        """
         self.excesses.append(excess)
         before = self.excesses[-3:-1]
         stays = len(before) == 2 and excess > max(self.violation, FALLS * max(before))
         return stays and all(arc.order > 0 for arc in self.arcs)
 
     def _below_bounds(self, own: Transcription, solved: Solved, gain: float) -> Posed | None:
-        """The problem with the bounds of the arcs moved inwards, if a limit is hardly violated beside its arc, by the error
-        of the transcription; None if it is violated more: where a control jumps, the motion comes to its bound with a slope.
+        """The problem with the bounds of the arcs moved inwards, if limits are hardly violated beside their arcs.
+
+        The error of the transcription causes such violations. None if they are larger: they then have another cause, such as
+        a control that jumps where the motion reaches its bound.
         """
         self.gains.append(gain)
         excess = self.excesses[-1]
@@ -271,7 +275,7 @@ class ArcSearch:
         return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
     def _steps(self, at: ArcErrors) -> tuple[np.ndarray, bool]:
-        """(the corrections of the times, whether one of them is not all that the secant method asks for).
+        """(the corrections of the times, whether one of them is cut: shorter than the secant method asks for).
 
         Where the slope is not known, a small correction comes first, which counts as cut.
         """

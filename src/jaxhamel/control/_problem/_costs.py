@@ -305,7 +305,7 @@ def _distance(
 
 
 def without(x: Float[Array, " n"], free: tuple[int, ...]) -> Array:
-    """The entries of x whose indices are not among `free`."""
+    """x without the entries at the indices `free`."""
     kept = [i for i in range(x.shape[0]) if i not in free]
     return x[jnp.asarray(kept, int)] if free else x
 

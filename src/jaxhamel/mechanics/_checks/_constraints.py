@@ -84,7 +84,7 @@ def check_span(system, t, rows, spanned) -> None:
     if np.any(away):
         raise ValueError(
             f"row {int(np.argmax(away))} of {name} is no combination of the first {m} rows of `frame(t, q)` at "
-            f"t = {concrete(t)}: the frame leaves that constraint out. {_frame_of(rows)}"
+            f"t = {concrete(t)}: the frame leaves that constraint out. {_advice_on_frame(rows)}"
         )
     rank = _rank(rows)
     if rank < m:
@@ -98,8 +98,8 @@ def _rank(rows) -> int:
     return int(np.linalg.matrix_rank(rows, rtol=100.0 * np.finfo(rows.dtype).eps))
 
 
-def _frame_of(rows) -> str:
-    """Advice how to write a frame that has these one-forms."""
+def _advice_on_frame(rows) -> str:
+    """A sentence that says how to write a frame whose first rows are these one-forms."""
     left, rank, dependent = np.array(rows), _rank(rows), []
     for _ in range(rank):  # elimination with complete pivoting
         i, j = np.unravel_index(np.argmax(np.abs(left)), left.shape)

@@ -58,16 +58,17 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
 
 
 def _outer_loop(condition: Callable, body: Callable, init: Any, **given: Any) -> Any:
-    """`taped_loop`; at its end the places of the next output are those of the start.
+    """Runs `taped_loop`, and puts the initial output indices in place of the final ones.
 
-    diffrax reads them after the loop only if no step was taken. The backward pass would run the whole loop to find them.
+    An output index says where the next output is stored. diffrax reads it after the loop only if no step was taken, and then
+    it is the initial one. To find the final indices, the backward pass would run the whole loop again.
     """
     end = taped_loop(condition, body, init, results=_results, repeated=_repeated, **given)
     return eqx.tree_at(_places, end, _places(init))
 
 
 def _places(state: Any) -> list:
-    """Where each set of outputs is written to next."""
+    """The output indices, one for each set of outputs: where the next output is stored."""
 
     def is_set(x):
         return hasattr(x, "save_index")
