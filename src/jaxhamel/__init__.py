@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from jaxhamel.mechanics import MovingParts as MovingParts
     from jaxhamel.mechanics import Points as Points
     from jaxhamel.mechanics import PowerBalance as PowerBalance
+    from jaxhamel.mechanics import Recorded as Recorded
     from jaxhamel.mechanics import Spins as Spins
     from jaxhamel.mechanics import System as System
     from jaxhamel.mechanics import VectorField as VectorField
@@ -111,6 +112,7 @@ _HOMES = {
         "MovingParts",
         "Points",
         "PowerBalance",
+        "Recorded",
         "Spins",
         "System",
         "VectorField",

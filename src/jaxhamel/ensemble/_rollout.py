@@ -21,8 +21,10 @@ from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Equation
 from jaxhamel.ensemble._by_tolerance import by_tolerance
+from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._equal_steps._recorded_steps import before_jumps
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import in_velocities, method_on
@@ -92,7 +94,9 @@ def rollout(
         return by_tolerance(equation, members, ts, rtol, atol, method, max_steps)
     _checks.check_steps(rtol, atol, dt)
     method = "rk4" if method is None else method
-    plan = Plan.of(ts, dt, method_on(system.space, method), checkpoint, kernel)
+    check_rollout_times(ts, dt)
+    stepped = before_jumps(method_on(system.space, method), members.control, ts, dt)
+    plan = Plan.of(ts, dt, stepped, checkpoint, kernel)
     return _compiled(members, jnp.asarray(ts), route, plan)
 
 

@@ -24,6 +24,7 @@ from jaxhamel.ensemble._simulate_lanes import (
 from jaxhamel.mechanics import ROUTES, System
 from jaxhamel.mechanics._checks._system import check_frame_at, check_route
 from jaxhamel.mechanics._controls._control import Feedback, checked_at_start
+from jaxhamel.mechanics._controls._recorded import check_recorded
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
 from jaxhamel.simulate._checks import check_options
@@ -92,6 +93,7 @@ def _times_checked(
     _checks.check_steps(*(options.get(name) for name in ("rtol", "atol", "dt")))
     check_options(*(options.get(name) for name in ("solver", "adjoint", "max_steps", "route")))
     check_route(options.get("route"), ROUTES)
+    check_recorded(system, times, control)
     _check_motion(members, times)
     if members.shares(3) and not isinstance(control, Feedback):
         _checks.check_control_along(times, control)

@@ -15,10 +15,12 @@ from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Paths, adaptive_paths
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
+from jaxhamel.ensemble._equal_steps._recorded_steps import before_jumps, end_at_records
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._rollout import mechanical_equation, rolled_out
+from jaxhamel.mechanics import Recorded
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import most_steps, tolerances_of
@@ -35,6 +37,7 @@ def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
         and not any(isinstance(x, jax.core.Tracer) for x in (ts, options["dt"]))
         and _is_explicit(solver, members)
         and is_of_one_kind(members)
+        and end_at_records(members.control, ts, options["dt"])
     )
 
 
@@ -65,6 +68,7 @@ def in_equal_steps(
 ) -> Trajectory:
     """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, but `t_end` is the last of `ts` reached."""
     method = method_on(members.space, diffrax.Tsit5() if solver is None else solver)
+    method = before_jumps(method, members.control, ts, dt)
     plan = Plan.of(ts, dt, method, None, None)
     taken = np.cumsum([0, *plan.counts])
     with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
@@ -109,6 +113,8 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
         and len(np.shape(ts)) == 1
         and np.shape(ts)[0] > 1
         and members.size >= FEWEST
+        # a lane would reject many steps at each jump, and lose digits; `simulate` ends a step there
+        and not (isinstance(members.control, Recorded) and members.control.between == "held")
     )
 
 

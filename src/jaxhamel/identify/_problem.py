@@ -20,6 +20,7 @@ from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, check_prior_fits
 from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._controls._recorded import check_recorded
 from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_methods
 
@@ -172,4 +173,5 @@ def _check_methods(system: System, run: Run) -> None:
     """Checks the shapes that the system's methods return, by tracing them: the states of a run are not known yet."""
     dtype = jnp.result_type(float)
     q, u = system.space.identity(dtype), jnp.zeros(system.n_independent, dtype)
+    check_recorded(system, run.ts, run.control, f"the run `{run.name}`")
     check_methods(system, jnp.asarray(run.ts[0], dtype), q, u, run.control)

@@ -14,6 +14,7 @@ from jaxhamel.mechanics._controls._control import as_control as as_control
 from jaxhamel.mechanics._controls._kinematic import Kinematic as Kinematic
 from jaxhamel.mechanics._controls._moving_parts import MovingParts as MovingParts
 from jaxhamel.mechanics._controls._ode import ODE as ODE
+from jaxhamel.mechanics._controls._recorded import Recorded as Recorded
 from jaxhamel.mechanics._description._declarations import Output as Output
 from jaxhamel.mechanics._description._declarations import Part as Part
 from jaxhamel.mechanics._description._declarations import State as State

@@ -19,6 +19,7 @@ from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._checks._constraints import check_project
 from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
+from jaxhamel.mechanics._controls._recorded import Recorded
 from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
@@ -44,7 +45,8 @@ from jaxhamel.simulate._solvers._projected import (
     metric_of,
     on_constraints,
 )
-from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
+from jaxhamel.simulate._step_size import fixed_step, is_nonfinite, steps_in, watched_pid
+from jaxhamel.simulate._stops import Stops, ended
 from jaxhamel.simulate._times import saved_at
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory, nan_where
 
@@ -144,7 +146,7 @@ def simulate(
         "solver": solver,
         "adjoint": _ADJOINT if adjoint is None else adjoint,
         "event": Conditions.of(event, layout),
-        "max_steps": most_steps(max_steps, ts, dt, dense),
+        "max_steps": most_steps(max_steps, ts, dt, dense, control),
         "dense": dense,
         "progress_meter": meter(progress),
     }
@@ -167,7 +169,9 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
         field, options["adjoint"] = OfVector(field, layout), _counting(options, y0, layout)
         y0 = layout.vector(y0)
     term = diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args))
-    options["stepsize_controller"] = _controller(steps, ts)
+    stops = stops_of(control)
+    ts = ended(ts, stops)
+    options["stepsize_controller"] = _controller(steps, ts, stops)
     ending = Ending.of(conditions, term, ts, y0, args, options)
     solution: Any = diffrax.diffeqsolve(
         term,
@@ -309,11 +313,18 @@ def tolerances_of(rtol, atol, dt, dtype):
     return tuple(jnp.asarray(d if x is None else x, dtype=dtype) for x, d in given)
 
 
-def _controller(steps, ts):
+def _controller(steps, ts, stops: Stops | None):
     if len(steps) == 1:
-        return FixedStep(ts, steps[0])
+        return fixed_step(steps[0], ts, stops)
     rtol, atol = steps
-    return watched_pid(rtol, atol, ts)
+    return watched_pid(rtol, atol, ts, stops)
+
+
+def stops_of(control: Control) -> Stops | None:
+    """The times at which a control jumps or bends."""
+    if not isinstance(control, Recorded):
+        return None
+    return Stops(control.edges, control.between == "held")
 
 
 def _solver(space: AbstractSpace, solver, layout):
@@ -330,10 +341,11 @@ def _steps_vectors(solver) -> bool:
     return getattr(solver, "layout", None) is not None or not hasattr(solver, "space")
 
 
-def most_steps(max_steps, ts, dt, dense) -> int:
+def most_steps(max_steps, ts, dt, dense, control: Control = None) -> int:
     if max_steps is not None:
         return max_steps
     needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
+    needed += 2 * len(control.edges) if isinstance(control, Recorded) else 0
     default = _MAX_STEPS_DENSE if dense else MAX_STEPS
     # Powers of two, so that a few more times or a slightly smaller step need no new program.
     return max(default, 2 ** math.ceil(math.log2(needed + 1)))

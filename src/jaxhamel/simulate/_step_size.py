@@ -6,9 +6,10 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Scalar
+from jaxhamel.simulate._stops import Stops, WithStops, before, merged
 
 
 class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
@@ -25,9 +26,10 @@ class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
 
     ts: Float[Array, " times"]
     dt: Scalar
+    jumps: Bool[Array, " times"] | None = None  # whether the right-hand side jumps at each of `ts`
 
     def wrap(self, direction: Any) -> Any:
-        return FixedStep(self.ts * direction, self.dt)
+        return FixedStep(self.ts * direction, self.dt, self.jumps)
 
     def init(
         self,
@@ -63,8 +65,16 @@ class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
         result = diffrax.RESULTS.where(
             bad, diffrax.RESULTS.dt_min_reached, diffrax.RESULTS.successful
         )
-        t0, t1 = jnp.where(bad, t0, t1), jnp.where(bad, t1, self._end_of(interval, step))
-        return ~bad, t0, t1, False, (interval, step, bad), result
+        start, jumped = self._start_after(t1, interval, last)
+        t0, t1 = jnp.where(bad, t0, start), jnp.where(bad, t1, self._end_of(interval, step))
+        return ~bad, t0, t1, jumped, (interval, step, bad), result
+
+    def _start_after(self, t1, interval, is_first):
+        """The time at which the step after t1 begins, and whether the right-hand side jumps there."""
+        if self.jumps is None:
+            return t1, False
+        jumped = is_first & (self.jumps[jnp.minimum(interval, self.ts.shape[0] - 1)])
+        return jnp.where(jumped, self._ends(interval)[0], t1), jumped
 
     def _ends(self, interval):
         last = self.ts.shape[0] - 1
@@ -77,7 +87,18 @@ class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
         start, end = self._ends(interval)
         count = steps_between(start, end, self.dt)
         fraction = step.astype(self.ts.dtype) / count.astype(self.ts.dtype)
+        if self.jumps is not None:  # the last step ends before the jump
+            jumps = self.jumps[jnp.minimum(interval + 1, self.ts.shape[0] - 1)]
+            end = jnp.where(jumps, before(end), end)
         return jnp.where(step == count, end, start + (end - start) * fraction)
+
+
+def fixed_step(dt, ts: Float[Array, " times"], stops: Stops | None) -> FixedStep:
+    """A controller of equal steps between neighbouring times, those of `ts` and the stops between them."""
+    if stops is None:
+        return FixedStep(ts, dt)
+    times, are_stops = merged(ts, stops)
+    return FixedStep(times, dt, are_stops if stops.jump else None)
 
 
 def steps_between(start, end, dt):
@@ -148,11 +169,15 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
         return *decision, (state, bad), result
 
 
-def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
-    """A controller of adaptive steps by tolerance, with which a simulation fails as soon as t + step rounds to t."""
+def watched_pid(rtol, atol, ts: Float[Array, " times"], stops: Stops | None = None) -> Any:
+    """A controller of adaptive steps by tolerance, with which a simulation fails as soon as t + step rounds to t.
+
+    `stops`: times at which a step ends.
+    """
     smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
     pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
-    return WatchedStep(pid)  # pyright: ignore[reportCallIssue]
+    watched: Any = WatchedStep(pid)  # pyright: ignore[reportCallIssue]
+    return watched if stops is None else WithStops(watched, stops.times.astype(ts.dtype), stops.jump)
 
 
 def is_nonfinite(controller_state: Any):

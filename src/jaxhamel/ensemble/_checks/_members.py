@@ -95,3 +95,14 @@ def check_embedded_pair(method, is_one: bool) -> None:
             f"`method` is {method!r} ({type_of(method)}); steps by tolerance need an explicit Runge-Kutta method of diffrax "
             "with an error estimate, such as diffrax.Tsit5() or diffrax.Dopri8(). Give `dt` for equal steps."
         )
+
+
+def refuse_record_within_steps(time: float) -> None:
+    """Refuses equal steps under a recorded control one of whose times, here `time`, is within a step."""
+    where = "are traced, so that" if np.isnan(time) else f"include {time:.9g} s, which is"
+    found = f"{where} they may be" if np.isnan(time) else where
+    raise ValueError(
+        f"`control` is a Recorded whose times {found} within a step of `dt`; equal steps in lanes must end at them. Give `ts` "
+        "that contain the times of the record, or a `dt` that divides their intervals; `jaxhamel.ensemble.simulate` takes "
+        "any."
+    )

@@ -102,6 +102,11 @@ class Members(eqx.Module):
         batched = tuple(axis is not None for axis in axes)
         return cls(_in_front(leaves, axes), structure, batched, size, known)
 
+    @property
+    def control(self) -> Any:
+        """The controls of mechanical systems; arrays of which the trajectories have their own have a leading axis."""
+        return self.with_own(self.own)[3]
+
     def _check_system(self) -> None:
         """Checks the methods of the system with the shapes of one trajectory, and their agreement with values of the first.
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxhamel.identify._checks._runs import check_column_count
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
+from jaxhamel.mechanics._controls._recorded import Recorded
 
 
 class Segments(eqx.Module):
@@ -62,6 +63,8 @@ def segments_of(
 
 
 def _structure(control) -> Any:
+    if isinstance(control, Recorded):  # segments have parts of the record, padded to one length
+        return "recorded", control.between, control.values.shape[1:], control.values.dtype
     arrays, others = eqx.partition(control, eqx.is_array)
     shapes = tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
     structure = jax.tree.structure(arrays)
@@ -91,9 +94,18 @@ def _segments_of_group(runs, members, measurements, count, dt) -> Segments:
         run=jnp.asarray(run),
         first=jnp.asarray(np.append(True, np.diff(run) != 0)),
         last=jnp.asarray(np.append(np.diff(run) != 0, True)),
-        control=_stacked([runs[i].control for i in run]),
+        control=_stacked(_controls_during(ts, [runs[i].control for i in run])),
         row=np.array([row for _, row, *_ in pieces]),
     )
+
+
+def _controls_during(ts: np.ndarray, controls: list[Any]) -> list[Any]:
+    """The controls of segments with the times `ts`, `(N, K+1)`: of records only the rows that act there."""
+    if not isinstance(controls[0], Recorded):
+        return controls
+    parts = [c.part(row[0], row[-1]) for c, row in zip(controls, ts, strict=True)]
+    longest = max(len(part.edges) for part in parts)
+    return [part.padded(longest) for part in parts]
 
 
 def _stacked(controls: list[Any]) -> Any:

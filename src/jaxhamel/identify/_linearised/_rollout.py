@@ -11,6 +11,7 @@ from jaxhamel._typing import Configuration
 from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._model import Model
 from jaxhamel.mechanics import VectorField
+from jaxhamel.mechanics._controls._recorded import over_step
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
@@ -52,32 +53,40 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
     """
     field, system = VectorField(), model.system_at(z)
 
-    def rate(t, y):
-        return field(t, y, (system, control))
+    def rate_over(t, h):
+        here = over_step(control, t, h)
+
+        def rate(t, y):
+            return field(t, y, (system, here))
+
+        # so that reverse mode stores only states, not the stages
+        return jax.checkpoint(rate, prevent_cse=False) if isinstance(counts, int) else rate
 
     starts, lengths, each = ts[:-1], jnp.diff(ts), counts
-    if isinstance(counts, int):  # so that reverse mode stores only states, not the stages
-        rate, each = jax.checkpoint(rate, prevent_cse=False), jnp.full(lengths.shape, counts)
+    if isinstance(counts, int):
+        each = jnp.full(lengths.shape, counts)
     if not model.uses_rates:
-        interval = _interval(rate, system.space.normalise, counts)
+        interval = _interval(rate_over, system.space.normalise, counts)
         end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
         q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
         return SegmentMotion(q, u, None)
     # the rates are the slopes at the start of each step, so the last time gets a step of length zero
     lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
     each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
-    interval = _interval(rate, system.space.normalise, counts)
+    interval = _interval(rate_over, system.space.normalise, counts)
     _, ((q, u), rates) = jax.lax.scan(interval, x, (ts, lengths, each))
     return SegmentMotion(q, u, rates)
 
 
-def _interval(rate, normalise, counts):
+def _interval(rate_over, normalise, counts):
     """The body of a `lax.scan` over intervals: from x and (t, length, number of steps) it computes x at the end of the
     interval, and (x, ẋ) at its start.
+
+    `rate_over`: (t, h) ↦ the rate (t, x) ↦ ẋ for the step from t to t + h.
     """
 
     def step(t, h, x):
-        (q, u), slopes = looped(rate, RK4, t, h, x)
+        (q, u), slopes = looped(rate_over(t, h), RK4, t, h, x)
         return (normalise(q), u), jax.tree.map(lambda k: k[0], slopes)
 
     def interval(x, given):

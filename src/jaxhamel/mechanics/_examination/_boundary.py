@@ -31,6 +31,7 @@ from jaxhamel.mechanics._constraints._multipliers import check_redundant
 from jaxhamel.mechanics._controls._control import Constant, at_state, checked_at_start
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts, has_loops
+from jaxhamel.mechanics._controls._recorded import check_recorded
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
 from jaxhamel.mechanics._system import System, controls_of, dtype_of, has_valid, overrides
@@ -61,6 +62,7 @@ def check_control(
     **Raises:** `ValueError` or `TypeError` that names the control.
     """
     start = _checks.first_time(ts)
+    check_recorded(system, ts, control)
     control = checked_at_start(system, start, q, u, control)
     _checks.check_control_along(ts, control)
     check_control_of(system, start, control)

@@ -173,7 +173,7 @@ def _plus_weighted(weights, slopes, y):
     return jax.tree.map(lambda k, y: k + column(y), slopes, y)
 
 
-class Recorded(NamedTuple):
+class StateAndResult(NamedTuple):
     """The state of a solver, with the slopes of its latest step as `result`; or that of a controller, with (y_1, error)."""
 
     state: Any
@@ -212,7 +212,7 @@ class RepeatedDecision(eqx.Module):
 
 
 class RepeatedStep(eqx.Module):
-    """An explicit method whose state is `Recorded` or, where a step is repeated, `Repeat`."""
+    """An explicit method whose state is `StateAndResult` or, where a step is repeated, `Repeat`."""
 
     solver: Any
 
@@ -226,19 +226,19 @@ class RepeatedStep(eqx.Module):
     def error_order(self, terms: Any) -> Any:
         return self.solver.error_order(terms)
 
-    def initial_state(self, state: Any, y: Any) -> Recorded:
+    def initial_state(self, state: Any, y: Any) -> StateAndResult:
         count = self.solver.tableau.num_stages
-        return Recorded(state, jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), y))
+        return StateAndResult(state, jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), y))
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
     ) -> Any:
         if isinstance(solver_state, Repeat):
-            return self._again(terms, t0, t1, y0, args, solver_state)
+            return self._again(terms, t0, t1, y0, args, _after(solver_state, made_jump))
         y1, error, info, state, result = self.solver.step(
             terms, t0, t1, y0, args, solver_state.state, made_jump
         )
-        return y1, error, info, Recorded(state, info["k"]), result
+        return y1, error, info, StateAndResult(state, info["k"]), result
 
     def _again(self, terms, t0, t1, y0, args, known: Repeat):
         arrays, others = eqx.partition((terms, args), eqx.is_array)
@@ -249,3 +249,11 @@ class RepeatedStep(eqx.Module):
         state = None if known.state is None else (jnp.array(False), last)
         info = {"y0": y0, "y1": y1, "k": slopes}
         return y1, error, info, Repeat(state, slopes), diffrax.RESULTS.successful
+
+
+def _after(known: Repeat, made_jump) -> Repeat:
+    """The state before a repeated step; after a jump the step's first slope is not the last one of the step before it."""
+    if known.state is None:
+        return known
+    is_first, last = known.state
+    return Repeat((is_first | made_jump, last), known.result)

@@ -15,17 +15,18 @@ from jax import lax
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel.simulate._solvers._projected import Projected, unprojected
 from jaxhamel.simulate._step_size import FixedStep, WatchedStep
+from jaxhamel.simulate._stops import WithStops
 from jaxhamel.simulate._tape._loop_program import LoopProgram, run_with_reverse
 from jaxhamel.simulate._tape._stages import (
-    Recorded,
+    StateAndResult,
     Repeat,
     RepeatedDecision,
     RepeatedStep,
 )
 from jaxhamel.simulate._tape._taped_loop import taped_loop
 
-# Controllers without jumps of the vector field; after a jump the last slope of a step is not the first of the next one.
-_WITHOUT_JUMPS = FixedStep, WatchedStep, diffrax.PIDController, diffrax.ConstantStepSize
+# The controllers for which the tests compare the tape with checkpoints.
+_COMPARED = FixedStep, WatchedStep, WithStops, diffrax.PIDController, diffrax.ConstantStepSize
 
 
 class TapeAdjoint(diffrax.AbstractAdjoint):
@@ -43,7 +44,7 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
         method = RepeatedStep(unprojected(solver))
         start = (
             method.initial_state(state.solver_state, state.y),
-            Recorded(state.controller_state, (state.y,) * 2),
+            StateAndResult(state.controller_state, (state.y,) * 2),
         )
         end = self._loop(
             solver=_with_method(solver, method),
@@ -90,14 +91,14 @@ def _repeated(state: Any) -> Any:
 
 
 def can_be_taped(given: dict[str, Any]) -> bool:
-    """Whether the inputs of an adjoint's loop are those of an explicit Runge–Kutta method without jumps."""
+    """Whether the inputs of an adjoint's loop are those of an explicit Runge–Kutta method with steps that a tape repeats."""
     method = unprojected(given["solver"])
     passed = given["passed_solver_state"] or given["passed_controller_state"]
     return (
         isinstance(method, diffrax.AbstractERK)
         and isinstance(getattr(method, "tableau", None), diffrax.ButcherTableau)
         and isinstance(getattr(given["terms"], "term", None), diffrax.ODETerm)
-        and isinstance(given["stepsize_controller"], _WITHOUT_JUMPS)
+        and isinstance(given["stepsize_controller"], _COMPARED)
         and not passed
         and _has_one_dtype(given)
         and given["max_steps"] is not None
