@@ -20,7 +20,7 @@ from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._rollout import mechanical_equation, rolled_out
-from jaxhamel.mechanics import Recorded
+from jaxhamel.mechanics._controls._recorded import records_in
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import most_steps, tolerances_of
@@ -114,7 +114,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
         and np.shape(ts)[0] > 1
         and members.size >= FEWEST
         # a lane would reject many steps at each jump, and lose digits; `simulate` ends a step there
-        and not (isinstance(members.control, Recorded) and members.control.between == "held")
+        and not any(record.between == "held" for record in records_in(members.control))
     )
 
 

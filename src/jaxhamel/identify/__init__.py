@@ -45,6 +45,7 @@ from jaxhamel.identify._linearised._losses import Squares as Squares
 # Runs from files
 from jaxhamel.identify._data._csv import DataError as DataError
 from jaxhamel.identify._data._csv import read_csv as read_csv
+from jaxhamel.identify._data._inputs import Inputs as Inputs
 
 # isort: split
 # Fits

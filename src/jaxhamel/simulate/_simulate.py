@@ -19,7 +19,7 @@ from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._checks._constraints import check_project
 from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
-from jaxhamel.mechanics._controls._recorded import Recorded
+from jaxhamel.mechanics._controls._recorded import records_in
 from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
@@ -321,10 +321,15 @@ def _controller(steps, ts, stops: Stops | None):
 
 
 def stops_of(control: Control) -> Stops | None:
-    """The times at which a control jumps or bends."""
-    if not isinstance(control, Recorded):
+    """The times at which a control jumps or bends, those of all its records."""
+    records = records_in(control)
+    if not records:
         return None
-    return Stops(control.edges, control.between == "held")
+    jump = any(record.between == "held" for record in records)
+    if len(records) == 1:
+        return Stops(records[0].edges, jump)
+    edges = jnp.concatenate([record.edges for record in records])
+    return Stops(jnp.unique(edges, size=edges.shape[0], fill_value=jnp.inf), jump)
 
 
 def _solver(space: AbstractSpace, solver, layout):
@@ -345,7 +350,7 @@ def most_steps(max_steps, ts, dt, dense, control: Control = None) -> int:
     if max_steps is not None:
         return max_steps
     needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
-    needed += 2 * len(control.edges) if isinstance(control, Recorded) else 0
+    needed += 2 * sum(len(record.edges) for record in records_in(control))
     default = _MAX_STEPS_DENSE if dense else MAX_STEPS
     # Powers of two, so that a few more times or a slightly smaller step need no new program.
     return max(default, 2 ** math.ceil(math.log2(needed + 1)))

@@ -177,7 +177,9 @@ def watched_pid(rtol, atol, ts: Float[Array, " times"], stops: Stops | None = No
     smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
     pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
     watched: Any = WatchedStep(pid)  # pyright: ignore[reportCallIssue]
-    return watched if stops is None else WithStops(watched, stops.times.astype(ts.dtype), stops.jump)
+    return (
+        watched if stops is None else WithStops(watched, stops.times.astype(ts.dtype), stops.jump)
+    )
 
 
 def is_nonfinite(controller_state: Any):

@@ -8,8 +8,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._typing import Scalar
 
-
-_PROLONGED = 0.01  # a step is prolonged by at most this part; in a method of order 5 the error grows by 6 %
+_PROLONGED = (
+    0.01  # a step is prolonged by at most this part; in a method of order 5 the error grows by 6 %
+)
 
 
 class Stops(NamedTuple):
@@ -109,8 +110,8 @@ def ended(ts: Float[Array, " T"], stops: Stops | None) -> Float[Array, " T"]:
 
 def _near(ts: Float[Array, " T"], times: Float[Array, " S"]) -> Array:
     """The difference up to which two times count as equal."""
-    ends = jnp.stack([ts[0], ts[-1], times[0], times[-1]])
-    return 32 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ends))
+    ends = jnp.abs(jnp.stack([ts[0], ts[-1], times[0], times[-1]]))
+    return 32 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.where(jnp.isfinite(ends), ends, 0.0))
 
 
 def merged(ts: Float[Array, " T"], stops: Stops) -> tuple[Array, Bool[Array, " T+S"]]:

@@ -25,6 +25,7 @@ from jaxhamel.cli._objects._identification import (
     runs_in,
 )
 from jaxhamel.cli._objects._priors import own_quantities
+from jaxhamel.cli._objects._recorded_control import check_not_of_runs
 from jaxhamel.cli._objects._stages import build_stages
 from jaxhamel.cli._objects._truth import given_truth
 from jaxhamel.cli._results._folder import folder
@@ -56,6 +57,7 @@ def run_identify(
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario, system)
     if data is None:
+        check_not_of_runs(control)
         data, paths = _synthetic_runs(scenario, out, measurements, control, seed)
     else:
         paths = runs_in(scenario, data)

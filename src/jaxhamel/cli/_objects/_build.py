@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Time
+from jaxhamel.cli._objects._recorded_control import recorded_control
 from jaxhamel.cli._objects._state_feedback import with_feedback
 from jaxhamel.cli._objects._system import build_initial as build_initial
 from jaxhamel.cli._objects._system import build_system as build_system
@@ -51,7 +52,10 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
 
 
 def build_curve(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
-    """The control of `[control]`, a curve with one number for each control that the system takes; None without controls."""
+    """The control of `[control]`, a curve with one number for each control that the system takes; None without controls.
+
+    If the control is in the columns of each run's file, these are returned as `identify.Inputs`.
+    """
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)
     has_values = any(np.size(value) for value in table.values())
@@ -59,6 +63,8 @@ def build_curve(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
         if has_values:
             raise ScenarioError("`control` moves masses, but the system has none. Leave it out.")
         return None
+    if curve == "recorded":
+        return recorded_control(scenario, given)
     if not has_values and not (system.prescribed_motion and given):
         return None
     return CURVES[curve](table, _controls_in_table(table) if given is None else given)

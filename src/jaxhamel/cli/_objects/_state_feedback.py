@@ -53,6 +53,11 @@ def with_feedback(scenario: Scenario, system: System, control: Any) -> Any:
     table = scenario.tables.get("feedback")
     if table is None or table["kind"] not in STATE_FEEDBACK:
         return control
+    if scenario["control"]["curve"] == "recorded" and "measurements" in scenario.tables:
+        raise ScenarioError(
+            '`feedback` has no effect with `control.curve` = "recorded": the columns of the runs have the whole control. '
+            "Leave it out, or give another curve."
+        )
     for name in ONLY_ABOUT_PLANS:
         if scenario.tables.get(name) is not None:
             raise ScenarioError(

@@ -36,11 +36,13 @@ class Scenario:
 
     - `name`: the built-in name or the file's name; `tables`: its tables with all defaults filled in.
     - `given`: the class named by `--system`, or that of a built-in problem with a system of its own; else None.
+    - `folder`: the folder of the scenario's file, to which names of files in it are relative; None for a built-in one.
     """
 
     name: str
     tables: Mapping[str, Any]
     given: "type[System] | None" = None
+    folder: Path | None = None
 
     def __getitem__(self, table: str) -> Any:
         return self.tables[table]
@@ -87,17 +89,27 @@ def load(
         )
     data = prepared_for_plan(_without_defaults(data, given))
     _check_others(_schema.OUTLINE, data, check)
-    return _read(_schema.scenario_schema(_kind_of(data), given), name, data, added, given)
+    schema = _schema.scenario_schema(_kind_of(data), given)
+    return _read(schema, name, data, added, given, _folder_of(source))
+
+
+def _folder_of(source: str) -> Path | None:
+    return None if source in built_in() else Path(source).parent
 
 
 def _read(
-    schema: Table, name: str, data: dict[str, Any], added: list[list[str]], given: Any
+    schema: Table,
+    name: str,
+    data: dict[str, Any],
+    added: list[list[str]],
+    given: Any,
+    folder: Path | None,
 ) -> Scenario:
     """The scenario of the data, after checks of them and of the keys that --set has `added`."""
     tables = read(schema, data)
     for keys in added:
         check_set(schema, data, keys)
-    return Scenario(name, tables, given)
+    return Scenario(name, tables, given, folder)
 
 
 def _without_defaults(data: dict[str, Any], given: "type[System] | None") -> dict[str, Any]:
@@ -131,7 +143,8 @@ def load_identification(
             "`jaxhamel scenarios`."
         )
     _check_others(_identify_schema.OUTLINE, data, check)
-    return _read(_identify_schema.identify_schema(_kind_of(data), given), name, data, added, given)
+    schema = _identify_schema.identify_schema(_kind_of(data), given)
+    return _read(schema, name, data, added, given, _folder_of(source))
 
 
 def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:

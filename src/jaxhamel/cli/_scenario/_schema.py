@@ -89,6 +89,31 @@ CONTROL = Variants(
                 **LIMITS,
             }
         ),
+        "recorded": Table(
+            {
+                "columns": Key(
+                    texts(), "columns of a CSV file that hold the control, one for each control"
+                ),
+                "between": Key(
+                    choice("held", "linear"),
+                    "`held`: each value holds until the next row, like a command; `linear`: samples of a continuous signal",
+                ),
+                "factor": Key(
+                    numbers(),
+                    "control for a value of 1 in the column, such as a torque constant, one for each column; 1 when empty",
+                    [],
+                ),
+                "delay": Key(number(least=0.0), "time from a row to its effect", 0.0, "s"),
+                "file": Key(
+                    text(),
+                    "the file, in the folder of the scenario or below; empty for `identify` and `predict`, which read the "
+                    "columns in the file of each run",
+                    "",
+                ),
+                "time": Key(text(), "column of the times in `file`", "t"),
+                "time_unit": Key(choice("s", "ms", "us", "ns"), "their unit", "s"),
+            }
+        ),
         "stored": Table(
             {"name": Key(choice("figure-eight"), "a solution that comes with the package")}
         ),

@@ -102,7 +102,7 @@ def refuse_record_within_steps(time: float) -> None:
     where = "are traced, so that" if np.isnan(time) else f"include {time:.9g} s, which is"
     found = f"{where} they may be" if np.isnan(time) else where
     raise ValueError(
-        f"`control` is a Recorded whose times {found} within a step of `dt`; equal steps in lanes must end at them. Give `ts` "
-        "that contain the times of the record, or a `dt` that divides their intervals; `jaxhamel.ensemble.simulate` takes "
-        "any."
+        f"`control` is a Recorded whose times {found} within a step of `dt`; equal steps in lanes must end at them. Give "
+        "`ts` that contain the times of the record, or a `dt` that divides their intervals; `jaxhamel.ensemble.simulate` "
+        "takes any."
     )

@@ -10,21 +10,22 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel.ensemble._checks._members import refuse_record_within_steps
 from jaxhamel.ensemble._methods._group_steps import CommutatorFree, MuntheKaas
-from jaxhamel.mechanics import Recorded
+from jaxhamel.mechanics._controls._recorded import Recorded, records_in
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 from jaxhamel.simulate._step_size import steps_in
 
 
 def end_at_records(control: Control, ts: Any, dt: Any) -> bool:
     """Whether no step contains a time of a record; True for any other control. `ts` and `dt` are known."""
-    return not isinstance(control, Recorded) or time_within_step(control, ts, dt) is None
+    records = records_in(control)
+    return not records or time_within_step(records, ts, dt) is None
 
 
-def time_within_step(record: Recorded, ts: Any, dt: Any) -> float | None:
-    """A time of the record within a step, None if there is none, NaN if the record is traced."""
-    edges = _checks.concrete(record.edges)
-    if edges is None:
+def time_within_step(records: list[Recorded], ts: Any, dt: Any) -> float | None:
+    """A time of the records within a step, None if there is none, NaN if a record is traced."""
+    if _checks.any_tracer(records):
         return math.nan
+    edges = np.concatenate([np.ravel(np.asarray(record.edges)) for record in records])
     ends = _ends(np.asarray(ts, float), float(dt))
     times = np.unique(edges)
     times = times[(times > ends[0]) & (times < ends[-1])]
@@ -42,15 +43,17 @@ def before_jumps(method: Any, control: Control, ts: Any, dt: Any) -> Any:
 
     **Raises:** `ValueError` for a record with a time within a step.
     """
-    if not isinstance(control, Recorded):
+    records = records_in(control)
+    if not records:
         return method
-    within = time_within_step(control, ts, dt)
+    within = time_within_step(records, ts, dt)
     if within is not None:
         refuse_record_within_steps(within)
-    if control.between == "linear":
+    if all(record.between == "linear" for record in records):
         return method
     ends = _ends(np.asarray(ts, float), float(dt))
-    share = 2 * _near(ends, np.asarray(control.edges)) / float(np.min(np.diff(ends)))
+    near = max(_near(ends, np.asarray(record.edges)) for record in records)
+    share = 2 * near / float(np.min(np.diff(ends)))
     return _earlier(method, 2.0 ** math.ceil(math.log2(share)))
 
 

@@ -17,6 +17,7 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._words import counted
+from jaxhamel.mechanics._checks._recorded import BETWEEN
 
 
 def check_noise(measurement) -> None:
@@ -193,3 +194,30 @@ def check_clock(clock: str) -> None:
     """Checks the name of the clock that gives the times of a run."""
     if not isinstance(clock, str) or clock not in ("stamps", "steady"):
         raise ValueError(f'`clock` is {described(clock)}; it must be "stamps" or "steady".')
+
+
+def check_inputs(columns, between, factor, delay) -> None:
+    """Checks the arguments of `Inputs`."""
+    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"`columns` of Inputs is {columns!r}; it must be a list of names of columns, each once, one for each control."
+        )
+    if between not in BETWEEN:
+        raise ValueError(f'`between` of Inputs is {between!r}; it must be "held" or "linear".')
+    check_outside("factor of Inputs", factor)
+    given = np.asarray(factor, float)
+    if given.shape not in ((), (len(columns),)) or not np.all(np.isfinite(given)):
+        raise ValueError(
+            f"`factor` of Inputs is {factor!r}; it must be one finite number, or one for each of the "
+            f"{counted(len(columns), 'column')}."
+        )
+    if not (np.shape(delay) == () and 0.0 <= float(delay) < np.inf):
+        raise ValueError(f"`delay` of Inputs is {delay!r}; it must be a time of 0 s or more.")
+
+
+def missing_input(column: str, row: str) -> str:
+    """The message for an input without a value in the first or last row of a file."""
+    return (
+        f"column `{column}`, which is a control, has no value in the {row} row. Leave out the rows without it at the ends "
+        "of the file."
+    )

@@ -11,9 +11,11 @@ import numpy as np
 
 from jaxhamel._words import counted, uncell
 from jaxhamel.identify._checks._runs import check_own_columns
+from jaxhamel.identify._data._inputs import Inputs
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._units import TO_SI, unit_problem
+from jaxhamel.mechanics import Recorded
 
 # The unit of time must be wrong if the median time step [s] is outside this range.
 LONGEST, SHORTEST = 60.0, 1e-6
@@ -41,8 +43,8 @@ def read_csv(
     - `path`: the file. `measurements`: the measurements to read, with the names of their `columns`; other columns are
       ignored.
     - `time`: name of the time column. `units`: units of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
-    - `control`: the control during the run. `required`: columns in which no value may be missing; in all others an empty
-      cell or `nan` is a missing value.
+    - `control`: the control during the run, or an `Inputs`, which names the columns that hold it.
+    - `required`: columns in which no value may be missing; in all others an empty cell or `nan` is a missing value.
     - `from_zero`: whether times are shifted to start at zero. `name`: the run's name, by default the file's.
 
     **Returns:** the run, in SI units; measurements without any column in the file are left out.
@@ -54,14 +56,9 @@ def read_csv(
     path, units = Path(path), dict(units or {})
     check_own_columns(measurements)
     header, rows = _header_and_rows(path)
-    wanted = _columns_to_read(path, header, measurements, time, units, required)
-    table = {column: _column_values(path, header, rows, column) for column in wanted}
-    for column in (time, *required):
-        _check_complete(path, column, table[column], rows)
-    _check_times(path, time, table[time], rows)
-    for column, values in table.items():
-        table[column] = values * TO_SI[units.get(column, "")]
-    _check_spacing(path, time, table[time], units.get(time, "s"))
+    inputs = tuple(control.columns) if isinstance(control, Inputs) else ()
+    wanted = _columns_to_read(path, header, measurements, time, units, (*required, *inputs))
+    table = _table(path, header, rows, wanted, time, units, required)
     values = {}
     for measurement in measurements:
         if all(column in table for column in measurement.columns):
@@ -69,9 +66,34 @@ def read_csv(
             _check_size(path, measurement, values[measurement.name], rows, units)
     ts = table[time] - (table[time][0] if from_zero else 0.0)
     try:
+        control = control.recorded(ts, table) if isinstance(control, Inputs) else control
         return Run(ts, values, control, path.stem if name is None else name)
     except ValueError as error:
         raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def read_inputs(path: str | Path, inputs: Inputs, time: str, unit: str) -> Recorded:
+    """The control in a file without measurements. **Raises:** `DataError`, as `read_csv` does."""
+    path = Path(path)
+    header, rows = _header_and_rows(path)
+    wanted = _columns_to_read(path, header, None, time, {time: unit}, tuple(inputs.columns))
+    table = _table(path, header, rows, wanted, time, {time: unit}, ())
+    try:
+        return inputs.recorded(table[time], table)
+    except ValueError as error:
+        raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def _table(path, header, rows, wanted, time, units, required) -> dict[str, np.ndarray]:
+    """The wanted columns in SI units, after checks of the times and of the columns in which no value may be missing."""
+    table = {column: _column_values(path, header, rows, column) for column in wanted}
+    for column in (time, *required):
+        _check_complete(path, column, table[column], rows)
+    _check_times(path, time, table[time], rows)
+    for column, values in table.items():
+        table[column] = values * TO_SI[units.get(column, "")]
+    _check_spacing(path, time, table[time], units.get(time, "s"))
+    return table
 
 
 def _header_and_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -97,19 +119,20 @@ def _header_and_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]
 
 
 def _columns_to_read(path, header, measurements, time, units, required) -> list[str]:
-    """The columns to read; raises `DataError` if one is missing or repeated."""
+    """The columns to read; raises `DataError` if one is missing or repeated. `measurements`: None for a file of controls."""
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(
             f"{path}, line 1: the column `{_cut(twice[0])}` is there twice; give each one name."
         )
+    is_run, measurements = measurements is not None, measurements or ()
     known = {time, *(c for m in measurements for c in m.columns)}
     missing = [c for c in (time, *required) if c not in header]
     for measurement in measurements:
         there = [c for c in measurement.columns if c in header]
         if there and len(there) < len(measurement.columns):
             missing += [c for c in measurement.columns if c not in header]
-    if not any(c in header for m in measurements for c in m.columns):
+    if is_run and not any(c in header for m in measurements for c in m.columns):
         missing += [c for m in measurements for c in m.columns]
     if missing:
         raise DataError(

@@ -11,6 +11,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel._words import counted
 from jaxhamel.identify._checks._runs import check_run, check_values, check_weights
+from jaxhamel.identify._data._inputs import check_not_inputs, retimed
 from jaxhamel.mechanics import as_control
 
 
@@ -21,7 +22,8 @@ class Run:
 
     - `ts`: increasing times [s], `(T,)`.
     - `values`: the values of each measurement by its name, `(T, d)` in SI units (`(T,)` for d = 1); NaN if missing.
-    - `control`: the control during the run, a callable pytree of t, or a constant.
+    - `control`: the control during the run: a callable pytree of t, a constant, a `jaxhamel.Feedback`, or what a log has of
+      it, a `jaxhamel.Recorded`.
     - `name`: for messages and tables.
     - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.
     - `weights`: factors of the squared residuals at each time, `(T,)`, default one: the weight ¼ has the effect of twice
@@ -51,6 +53,7 @@ class Run:
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
         self.ts = np.asarray(ts, dtype=float)
         self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}
+        check_not_inputs(control)
         self.control, self.name, self.guess = as_control(control), name, guess
         check_run(self.ts, self.values, name)
         _checks.check_outside("weights", weights)
@@ -67,8 +70,12 @@ class Run:
         return Run(self.ts[keep], values, self.control, self.name, guess, self.weights[keep])
 
     def at(self, ts: ArrayLike) -> "Run":
-        """The run with the same values at other times `(T,)`, such as those of `identify.steady_clock(run.ts)`."""
-        return Run(ts, self.values, self.control, self.name, self.guess, self.weights)
+        """The run with the same values at other times `(T,)`, such as those of `identify.steady_clock(run.ts)`.
+
+        A recorded control has stamps of the same clock; they move with the run's times.
+        """
+        control = retimed(self.control, self.ts, np.asarray(ts, float))
+        return Run(ts, self.values, control, self.name, self.guess, self.weights)
 
     def weighed(self, weights: ArrayLike) -> "Run":
         """The run with other weights `(T,)` of its squared residuals."""

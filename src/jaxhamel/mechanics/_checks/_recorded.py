@@ -13,27 +13,32 @@ def check_record(ts: Any, values: Any, between: Any) -> None:
     """Checks the arguments of `Recorded`; of traced arrays only the shapes."""
     if between not in BETWEEN:
         raise ValueError(
-            f"`between` of Recorded is {between!r}; it must be \"held\" (each value holds until the next one, as a "
+            f'`between` of Recorded is {between!r}; it must be "held" (each value holds until the next one, as a '
             'controller\'s commands do) or "linear" (a continuous signal).'
         )
-    for name, x in {"ts": ts, "values": values}.items():
-        if not any_tracer(x) and _as_numbers(x) is None:
-            raise TypeError(f"`{name}` of Recorded is {described(x)}; it must be an array of numbers.")
+    known = {name: _known(name, x) for name, x in {"ts": ts, "values": values}.items()}
     times, rows = np.shape(ts), np.shape(values)
     if len(times) != 1 or times[0] < 2:
-        raise ValueError(f"`ts` of Recorded has shape {times}; it must be (T,) with two times or more.")
+        raise ValueError(
+            f"`ts` of Recorded has shape {times}; it must be (T,) with two times or more."
+        )
     if len(rows) not in (1, 2) or rows[0] != times[0]:
         raise ValueError(
             f"`values` of Recorded has shape {rows}; for {times[0]} times it must be ({times[0]}, m), one row for each time."
         )
-    _check_numbers(concrete(ts), concrete(values))
+    _check_numbers(known["ts"], known["values"])
 
 
-def _as_numbers(x: Any) -> np.ndarray | None:
+def _known(name: str, x: Any) -> np.ndarray | None:
+    """The numbers of an array or a list; None if they are traced."""
+    if any_tracer(x):
+        return None
     try:
         return np.asarray(x, float)
     except (TypeError, ValueError):
-        return None
+        raise TypeError(
+            f"`{name}` of Recorded is {described(x)}; it must be an array of numbers."
+        ) from None
 
 
 def _check_numbers(times: np.ndarray | None, rows: np.ndarray | None) -> None:
@@ -53,21 +58,22 @@ def _check_numbers(times: np.ndarray | None, rows: np.ndarray | None) -> None:
         )
 
 
-def check_span(first: Any, last: Any, edges: Any, ends: Any, name: str = "`ts`") -> None:
-    """Checks that records with the times `edges`, `(…, T)`, defined until `ends`, cover a motion from `first` to `last`.
+def check_span(ts: Any, edges: Any, ends: Any, name: str = "`ts`") -> None:
+    """Checks that records with the times `edges`, `(…, T)`, defined until `ends`, cover a motion with the times `ts`.
 
     `name`: that of the motion's times, for the message. Traced times are not checked.
     """
-    given = [concrete(x) for x in (first, last, edges, ends)]
-    if any(x is None for x in given):
+    times, starts, stops = (concrete(x) for x in (ts, edges, ends))
+    if times is None or starts is None or stops is None:
         return
-    first, last = float(given[0]), float(given[1])
-    start, end = (round(float(x), 9) for x in (np.max(given[2][..., 0]), np.min(given[3])))
+    first, last = float(times[0]), float(times[-1])
+    start = round(float(np.max(starts[..., 0])), 9) + 0.0  # no −0
+    end = round(float(np.min(stops)), 9)
     rounding = 1e-6 * (end - start)
     if first >= start - rounding and last <= end + rounding:
         return
     raise ValueError(
-        f"`control` is a record from {start:.9g} s to {end:.9g} s, and {name} goes from {first:.9g} s to {last:.9g} s. The "
+        f"`control` has a record from {start:.9g} s to {end:.9g} s, and {name} goes from {first:.9g} s to {last:.9g} s. The "
         "record must cover the whole motion: give a longer one, or fewer times. Do both count from the same time?"
     )
 
@@ -76,7 +82,7 @@ def check_takes_record(system: Any) -> None:
     """Checks that the control of a system is a value, of which no rates are needed."""
     if system.prescribed_motion:
         raise TypeError(
-            f"`control` is a Recorded, but {type(system).__name__} needs the motion of its parts with two rates, which a "
+            f"`control` has a Recorded, but {type(system).__name__} needs the motion of its parts with two rates, which a "
             "record does not have. Give jaxhamel.control.Spline.fit(ts, values, n_coefficients), or recorded accelerations "
             "to jaxhamel.MovingParts(system)."
         )

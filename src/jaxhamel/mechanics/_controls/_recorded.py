@@ -3,12 +3,12 @@
 from typing import Any, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from jaxhamel._checks._values import concrete
 from jaxhamel._typing import Control, Time
 from jaxhamel.mechanics._checks._recorded import check_record, check_span, check_takes_record
 from jaxhamel.mechanics._controls._control import Constant
@@ -50,7 +50,9 @@ class Recorded(eqx.Module):
     **Raises:** `ValueError` for times that do not increase, values of another length, and values that are not finite.
     """
 
-    edges: Float[Array, " T"]  # the times from which on each c_k acts: t_k, earlier by a few units of rounding
+    edges: Float[
+        Array, " T"
+    ]  # the times from which on each c_k acts: t_k, earlier by a few units of rounding
     values: Float[Array, "T m"]
     between: Literal["held", "linear"] = eqx.field(static=True)
 
@@ -88,7 +90,9 @@ class Recorded(eqx.Module):
         which is c_k for a step between neighbouring times of the record. A step that contains a jump then has an error of
         order h² instead of h.
         """
-        return self if self.between == "linear" else Constant(self._mean(t, h))
+        if self.between == "linear":
+            return self
+        return Constant(self._mean(*(jnp.asarray(x, self.edges.dtype) for x in (t, h))))
 
     def part(self, t0: float, t1: float) -> "Recorded":
         """The rows that act between two known times."""
@@ -119,20 +123,33 @@ class Recorded(eqx.Module):
         return jnp.where(total > 0, mean, self.values[self._row(t)])
 
 
+def records_in(control: Control) -> list[Recorded]:
+    """The records among the parts of a control: the control itself, or those that a feedback adds to its own value."""
+
+    def is_record(x):
+        return isinstance(x, Recorded)
+
+    return [x for x in jax.tree.leaves(control, is_leaf=is_record) if is_record(x)]
+
+
 def check_recorded(system: Any, ts: Any, control: Any, name: str = "`ts`") -> None:
-    """Checks that a control, if it is a record, drives the system and covers the times `ts`, `(T,)`.
+    """Checks that the records of a control drive the system and cover the times `ts`, `(T,)`.
 
     `name`: that of the times, for messages.
 
     **Raises:** `TypeError` for a system whose control is a motion, `ValueError` for a record that is too short.
     """
-    if isinstance(control, Recorded):
+    records = records_in(control)
+    if records:
         check_takes_record(system)
-        times = concrete(ts)
-        if times is not None:
-            check_span(times[0], times[-1], control.edges, control.end, name)
+    for record in records:
+        check_span(ts, record.edges, record.end, name)
 
 
 def over_step(control: Control, t: Time, h: Time) -> Control:
-    """The control for one step from t to t + h: of a record see `Recorded.over`; any other control is returned unchanged."""
-    return control.over(t, h) if isinstance(control, Recorded) else control
+    """The control for one step from t to t + h, in which each record is replaced by `Recorded.over`."""
+
+    def over(x):
+        return x.over(t, h) if isinstance(x, Recorded) else x
+
+    return jax.tree.map(over, control, is_leaf=lambda x: isinstance(x, Recorded))

@@ -228,7 +228,9 @@ class RepeatedStep(eqx.Module):
 
     def initial_state(self, state: Any, y: Any) -> StateAndResult:
         count = self.solver.tableau.num_stages
-        return StateAndResult(state, jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), y))
+        return StateAndResult(
+            state, jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), y)
+        )
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any

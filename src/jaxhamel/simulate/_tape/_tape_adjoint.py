@@ -18,10 +18,10 @@ from jaxhamel.simulate._step_size import FixedStep, WatchedStep
 from jaxhamel.simulate._stops import WithStops
 from jaxhamel.simulate._tape._loop_program import LoopProgram, run_with_reverse
 from jaxhamel.simulate._tape._stages import (
-    StateAndResult,
     Repeat,
     RepeatedDecision,
     RepeatedStep,
+    StateAndResult,
 )
 from jaxhamel.simulate._tape._taped_loop import taped_loop
 
