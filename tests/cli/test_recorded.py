@@ -116,7 +116,7 @@ def test_measured_runs_have_their_own_control(tmp_path):
     scenario = load_identification(str(tmp_path / "mass.toml"), (), Cart)
     system = Cart(jnp.array(1.0))
     control, measurements = build_control(scenario, system), build_measurements(scenario, system)
-    assert isinstance(control, identify.Inputs)
+    assert isinstance(control, identify.ControlColumns)
     with pytest.raises(ScenarioError, match="give their folder by --data"):
         check_not_of_runs(control)
     ts = np.linspace(0.0, 0.3, 31)
@@ -136,7 +136,7 @@ def test_measured_runs_have_their_own_control(tmp_path):
         ("control.file=none.csv", r"none.csv: the file cannot be read"),
         ('control.columns=["volts"]', r"run.csv, line 1: there is no column `volts`"),
         ('control.columns=["amps","x"]', r"`control.columns` has 2 columns; it must have 1"),
-        ("control.factor=[1.0,2.0]", r"`control.factor` of Inputs is \[1.0, 2.0\]"),
+        ("control.factor=[1.0,2.0]", r"`control.factor` of ControlColumns is \[1.0, 2.0\]"),
         ("control.time_unit=s", r"read in s, the times are 100 s apart"),
         ("control.between=cubic", r"`control.between`"),
     ],

@@ -43,9 +43,9 @@ from jaxhamel.identify._linearised._losses import Squares as Squares
 
 # isort: split
 # Runs from files
+from jaxhamel.identify._data._control_columns import ControlColumns as ControlColumns
 from jaxhamel.identify._data._csv import DataError as DataError
 from jaxhamel.identify._data._csv import read_csv as read_csv
-from jaxhamel.identify._data._inputs import Inputs as Inputs
 
 # isort: split
 # Fits

@@ -54,7 +54,7 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
 def build_curve(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
     """The control of `[control]`, a curve with one number for each control that the system takes; None without controls.
 
-    If the control is in the columns of each run's file, these are returned as `identify.Inputs`.
+    If the control is in the columns of each run's file, these are returned as `identify.ControlColumns`.
     """
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)

@@ -26,7 +26,7 @@ def recorded_control(scenario: Scenario, n_controls: int | None) -> Any:
         )
     with named("control"):
         factor = table["factor"] or 1.0
-        inputs = identify.Inputs(columns, table["between"], factor, table["delay"])
+        inputs = identify.ControlColumns(columns, table["between"], factor, table["delay"])
     if "measurements" in scenario.tables:
         return _of_runs(scenario, inputs)
     path = _file_of(scenario)
@@ -37,7 +37,7 @@ def recorded_control(scenario: Scenario, n_controls: int | None) -> Any:
         raise ScenarioError(str(error)) from None
 
 
-def _of_runs(scenario: Scenario, inputs: identify.Inputs) -> identify.Inputs:
+def _of_runs(scenario: Scenario, inputs: identify.ControlColumns) -> identify.ControlColumns:
     if scenario["control"]["file"]:
         raise ScenarioError(
             "`control.file` is for `simulate` and `montecarlo`; this command reads the columns in the file of each run. "
@@ -65,7 +65,7 @@ def _file_of(scenario: Scenario) -> Path:
 
 def check_not_of_runs(control: Any) -> None:
     """Checks that a control is known without measured runs."""
-    if isinstance(control, identify.Inputs):
+    if isinstance(control, identify.ControlColumns):
         raise ScenarioError(
             '`control.curve` = "recorded" takes the control from the measured runs; give their folder by --data. Synthetic '
             "data need another curve."

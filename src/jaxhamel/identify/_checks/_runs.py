@@ -196,23 +196,27 @@ def check_clock(clock: str) -> None:
         raise ValueError(f'`clock` is {described(clock)}; it must be "stamps" or "steady".')
 
 
-def check_inputs(columns, between, factor, delay) -> None:
-    """Checks the arguments of `Inputs`."""
+def check_control_columns(columns, between, factor, delay) -> None:
+    """Checks the arguments of `ControlColumns`."""
     if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
         raise ValueError(
-            f"`columns` of Inputs is {columns!r}; it must be a list of names of columns, each once, one for each control."
+            f"`columns` of ControlColumns is {columns!r}; it must be a list of the columns of the controls, each once."
         )
     if between not in BETWEEN:
-        raise ValueError(f'`between` of Inputs is {between!r}; it must be "held" or "linear".')
-    check_outside("factor of Inputs", factor)
+        raise ValueError(
+            f'`between` of ControlColumns is {between!r}; it must be "held" or "linear".'
+        )
+    check_outside("factor of ControlColumns", factor)
     given = np.asarray(factor, float)
     if given.shape not in ((), (len(columns),)) or not np.all(np.isfinite(given)):
         raise ValueError(
-            f"`factor` of Inputs is {factor!r}; it must be one finite number, or one for each of the "
+            f"`factor` of ControlColumns is {factor!r}; it must be one finite number, or one for each of the "
             f"{counted(len(columns), 'column')}."
         )
     if not (np.shape(delay) == () and 0.0 <= float(delay) < np.inf):
-        raise ValueError(f"`delay` of Inputs is {delay!r}; it must be a time of 0 s or more.")
+        raise ValueError(
+            f"`delay` of ControlColumns is {delay!r}; it must be a time of 0 s or more."
+        )
 
 
 def missing_input(column: str, row: str) -> str:

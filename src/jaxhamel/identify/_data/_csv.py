@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxhamel._words import counted, uncell
 from jaxhamel.identify._checks._runs import check_own_columns
-from jaxhamel.identify._data._inputs import Inputs
+from jaxhamel.identify._data._control_columns import ControlColumns
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._units import TO_SI, unit_problem
@@ -43,7 +43,7 @@ def read_csv(
     - `path`: the file. `measurements`: the measurements to read, with the names of their `columns`; other columns are
       ignored.
     - `time`: name of the time column. `units`: units of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
-    - `control`: the control during the run, or an `Inputs`, which names the columns that hold it.
+    - `control`: the control during the run, or a `ControlColumns`, which names the columns that hold it.
     - `required`: columns in which no value may be missing; in all others an empty cell or `nan` is a missing value.
     - `from_zero`: whether times are shifted to start at zero. `name`: the run's name, by default the file's.
 
@@ -56,7 +56,7 @@ def read_csv(
     path, units = Path(path), dict(units or {})
     check_own_columns(measurements)
     header, rows = _header_and_rows(path)
-    inputs = tuple(control.columns) if isinstance(control, Inputs) else ()
+    inputs = tuple(control.columns) if isinstance(control, ControlColumns) else ()
     wanted = _columns_to_read(path, header, measurements, time, units, (*required, *inputs))
     table = _table(path, header, rows, wanted, time, units, required)
     values = {}
@@ -66,13 +66,13 @@ def read_csv(
             _check_size(path, measurement, values[measurement.name], rows, units)
     ts = table[time] - (table[time][0] if from_zero else 0.0)
     try:
-        control = control.recorded(ts, table) if isinstance(control, Inputs) else control
+        control = control.recorded(ts, table) if isinstance(control, ControlColumns) else control
         return Run(ts, values, control, path.stem if name is None else name)
     except ValueError as error:
         raise DataError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def read_inputs(path: str | Path, inputs: Inputs, time: str, unit: str) -> Recorded:
+def read_inputs(path: str | Path, inputs: ControlColumns, time: str, unit: str) -> Recorded:
     """The control in a file without measurements. **Raises:** `DataError`, as `read_csv` does."""
     path = Path(path)
     header, rows = _header_and_rows(path)

@@ -11,7 +11,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel._words import counted
 from jaxhamel.identify._checks._runs import check_run, check_values, check_weights
-from jaxhamel.identify._data._inputs import check_not_inputs, retimed
+from jaxhamel.identify._data._control_columns import check_not_columns, retimed
 from jaxhamel.mechanics import as_control
 
 
@@ -53,7 +53,7 @@ class Run:
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
         self.ts = np.asarray(ts, dtype=float)
         self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}
-        check_not_inputs(control)
+        check_not_columns(control)
         self.control, self.name, self.guess = as_control(control), name, guess
         check_run(self.ts, self.values, name)
         _checks.check_outside("weights", weights)

@@ -8,12 +8,12 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from jaxhamel.identify._checks._runs import check_inputs, missing_input
+from jaxhamel.identify._checks._runs import check_control_columns, missing_input
 from jaxhamel.mechanics import Recorded
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ControlColumns:
     """The columns of a file that hold the control during its run: control c of a run is
 
         c(t) = factor · column(t − delay) ,
@@ -21,7 +21,7 @@ class Inputs:
     with the values between the rows as in `jaxhamel.Recorded`.
 
     ```python
-    current = identify.Inputs(["current"], between="held", factor=0.12, delay=0.004)   # 0.12 N m/A, 4 ms
+    current = identify.ControlColumns(["current"], between="held", factor=0.12, delay=0.004)   # 0.12 N m/A, 4 ms
     run = identify.read_csv("run1.csv", measurements, control=current)
     ```
 
@@ -45,7 +45,7 @@ class Inputs:
     delay: float = 0.0
 
     def __post_init__(self) -> None:
-        check_inputs(self.columns, self.between, self.factor, self.delay)
+        check_control_columns(self.columns, self.between, self.factor, self.delay)
 
     def recorded(
         self, ts: Float[np.ndarray, " T"], table: Mapping[str, Float[np.ndarray, " T"]]
@@ -81,10 +81,10 @@ def retimed(control: Any, old: np.ndarray, new: np.ndarray) -> Any:
     )
 
 
-def check_not_inputs(control: Any) -> None:
+def check_not_columns(control: Any) -> None:
     """Checks that the control of a run is known, and not still in the columns of a file."""
-    if isinstance(control, Inputs):
+    if isinstance(control, ControlColumns):
         raise TypeError(
-            "`control` is an Inputs, the names of columns in a file; identify.read_csv reads them. Give a Run "
+            "`control` is a ControlColumns, the names of columns in a file; identify.read_csv reads them. Give a Run "
             "jaxhamel.Recorded(ts, values, between)."
         )

@@ -94,7 +94,7 @@ TABLE = "time,place,amps\n0,0.0,1.5\n20,0.1,\n40,0.3,2.5\n60,,\n80,0.4,1.0\n"
 def read(tmp_path, content=TABLE, between="held", **options):
     path = tmp_path / "run.csv"
     path.write_text(content, encoding="utf-8")
-    control = identify.Inputs(["amps"], between, **options)
+    control = identify.ControlColumns(["amps"], between, **options)
     return identify.read_csv(path, [PLACE], time="time", units={"time": "ms"}, control=control)
 
 
@@ -134,22 +134,25 @@ def test_messages(tmp_path):
         read(tmp_path, gone)
     with pytest.raises(identify.DataError, match=r"has no value in the last row"):
         read(tmp_path, TABLE.replace("80,0.4,1.0", "80,0.4,"), "linear")
-    with pytest.raises(ValueError, match=r"`columns` of Inputs is 'amps'; it must be a list"):
-        identify.Inputs("amps", "held")
-    with pytest.raises(ValueError, match=r"`between` of Inputs is 'spline'"):
-        identify.Inputs(["amps"], "spline")  # pyright: ignore[reportArgumentType]
     with pytest.raises(
-        ValueError, match=r"`factor` of Inputs is \[1.0, 2.0\]; .* one for each of the 1 column"
+        ValueError, match=r"`columns` of ControlColumns is 'amps'; it must be a list"
     ):
-        identify.Inputs(["amps"], "held", factor=[1.0, 2.0])
+        identify.ControlColumns("amps", "held")
+    with pytest.raises(ValueError, match=r"`between` of ControlColumns is 'spline'"):
+        identify.ControlColumns(["amps"], "spline")  # pyright: ignore[reportArgumentType]
     with pytest.raises(
-        ValueError, match=r"`delay` of Inputs is -0.1; it must be a time of 0 s or more"
+        ValueError,
+        match=r"`factor` of ControlColumns is \[1.0, 2.0\]; .* one for each of the 1 column",
     ):
-        identify.Inputs(["amps"], "held", delay=-0.1)
+        identify.ControlColumns(["amps"], "held", factor=[1.0, 2.0])
     with pytest.raises(
-        TypeError, match=r"`control` is an Inputs, .* identify\.read_csv reads them"
+        ValueError, match=r"`delay` of ControlColumns is -0.1; it must be a time of 0 s or more"
     ):
-        identify.Run([0.0, 1.0], {"place": [0.0, 1.0]}, identify.Inputs(["amps"], "held"))
+        identify.ControlColumns(["amps"], "held", delay=-0.1)
+    with pytest.raises(
+        TypeError, match=r"`control` is a ControlColumns, .* identify\.read_csv reads them"
+    ):
+        identify.Run([0.0, 1.0], {"place": [0.0, 1.0]}, identify.ControlColumns(["amps"], "held"))
     short = jaxhamel.Recorded([0.0, 0.5], [1.0, 2.0], "held")
     run = identify.Run([0.0, 1.0, 2.0], {"place": [0.0, 1.0, 2.0]}, short, name="third")
     with pytest.raises(
