@@ -1,15 +1,17 @@
 """Optimal control by collocation: known optima, iterations and times, beside CasADi with IPOPT.
 
-    python benchmarks/control.py [--quick] [--only NAME ...] [--sensitivities] [--starts 256]
+    python benchmarks/control.py [--quick] [--only NAME ...] [--sensitivities] [--starts 256] [--values 256]
 
 prints a row for each problem, and as its last line one JSON object: the cost, its difference from the known optimum, the
 iterations, the processor seconds of the first call (tracing and compiling included), of the search alone once it is
-compiled, and of a later call with certificate and replay; all but `--starts` on one core. Where CasADi is installed
-(`pip install casadi`), IPOPT solves the same problems with the same points, mesh and tolerance, with derivatives by CasADi
-from the equations of `control_references.py`: seconds to build and to solve.
+compiled, and of a later call with certificate and replay; all but `--starts` and `--values` on one core. Where CasADi is
+installed (`pip install casadi`), IPOPT solves the same problems with the same points, mesh and tolerance, with derivatives
+by CasADi from the equations of `control_references.py`: seconds to build and to solve.
 
 `--quick` takes the disk alone. `--sensitivities` compares derivatives of the optimal cost with differences of problems that
 are solved again. `--starts` searches from so many starts together; IPOPT solves from four of its own, one after the other.
+`--values` solves this number of problems that differ in numbers together (`control_families.py`), and nothing else; IPOPT
+solves 16 of them, one after the other.
 """
 
 import argparse
@@ -21,9 +23,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-if "--starts" not in sys.argv:
+if not {"--starts", "--values"} & set(sys.argv):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # must come before JAX counts the cores
 
+import control_families
 import control_sensitivity
 import jax
 import jax.numpy as jnp
@@ -203,12 +206,18 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--sensitivities", action="store_true")
     parser.add_argument("--starts", type=int, default=0)
+    parser.add_argument("--values", type=int, default=0)
     given = parser.parse_args()
-    names = given.only or (["disk-to-point"] if given.quick else list(known()))
+    every = list(control_families.CASES if given.values else known())
+    names = given.only or (["disk-to-point"] if given.quick else every)
     if not PEER:
         print("CasADi is not installed (pip install casadi): IPOPT is left out")
     found: dict = {}
     for name in names:
+        if given.values:
+            found[name] = control_families.compared(name, given.values)
+            print(name, *(f"{key} {x}" for key, x in found[name].items()), sep="  ", flush=True)
+            continue
         make, method, optimum = known()[name]
         problem = make()
         found[name], result = measured(problem, method, optimum)

@@ -201,7 +201,7 @@ def solved(M, k):
 # --- the problems -----------------------------------------------------------------------------------
 
 
-def disk(limit=None):
+def disk(limit=None, distance=1.0, duration=5.0):
     g = 9.81
 
     def rate(x, c):
@@ -215,10 +215,11 @@ def disk(limit=None):
         inertia = 5 + (ca.sin(phi) + z1) ** 2 + (ca.cos(phi) + z3) ** 2
         return ca.vertcat(w, v, K / inertia, u)
 
-    a, b = [0, -np.pi / 2, 0, 0], [-1, 1 - np.pi / 2, 0, 0]
+    a, b = [0, -np.pi / 2, 0, 0], [-distance, distance - np.pi / 2, 0, 0]
     line = lambda s: (np.array(a) + s * (np.array(b) - np.array(a)), [0.0])
     path = None if limit is None else lambda t, x, c: -x[0] - limit(t)
-    return Problem(a, 1, 5.0, rate, lambda x, c: c[0] ** 2, lambda x: x - ca.DM(b), path, line)
+    end = lambda x: x - ca.DM(b)
+    return Problem(a, 1, duration, rate, lambda x, c: c[0] ** 2, end, path, line)
 
 
 def disk_obstacle():
@@ -243,18 +244,21 @@ def plate_ball(angle=np.pi / 2):
     return Problem([1, 0, 0, 0, 0, 0], 2, 1.0, rate, lambda x, c: ca.dot(c, c), end, guess=guess)
 
 
-def unicycle():
+def unicycle(shift=1.0, duration=1.0):
     def rate(x, c):
         return ca.vertcat(c[1], c[0] * ca.cos(x[0]), c[0] * ca.sin(x[0]))
 
-    guess = lambda s: ([np.sin(np.pi * s), 0, s], [1.0, np.pi * np.cos(np.pi * s)])
+    guess = lambda s: (
+        [np.sin(np.pi * s), 0, shift * s],
+        [shift / duration, np.pi / duration * np.cos(np.pi * s)],
+    )
     return Problem(
         [0, 0, 0],
         2,
-        1.0,
+        duration,
         rate,
         lambda x, c: ca.dot(c, c),
-        lambda x: x - ca.DM([0, 0, 1]),
+        lambda x: x - ca.DM([0, 0, shift]),
         guess=guess,
     )
 
@@ -282,9 +286,9 @@ def sleigh(a=0.5):
     )
 
 
-def cart_pole():
+def cart_pole(pole_mass=0.3, duration=2.0):
     """Kelly 2017, section 6: q = (cart, pole from hanging)."""
-    m1, m2, length, g = 1.0, 0.3, 0.5, 9.81
+    m1, m2, length, g = 1.0, pole_mass, 0.5, 9.81
 
     def rate(x, c):
         s, co, w = ca.sin(x[1]), ca.cos(x[1]), x[3]
@@ -296,9 +300,8 @@ def cart_pole():
     end = lambda x: x - ca.DM([1, np.pi, 0, 0])
     limits = lambda t, x, c: ca.vertcat(c[0] - 20, -c[0] - 20, x[0] - 2, -x[0] - 2)
     guess = lambda s: ([s, np.pi * s, 0, 0], [0.0])
-    return Problem(
-        [0, 0, 0, 0], 1, 2.0, rate, lambda x, c: c[0] ** 2, end, limits, guess, intervals=(40, 80)
-    )
+    cost = lambda x, c: c[0] ** 2
+    return Problem([0, 0, 0, 0], 1, duration, rate, cost, end, limits, guess, intervals=(40, 80))
 
 
 def snakeboard():
@@ -502,8 +505,8 @@ class Ball:
         return lambda s: np.array([np.interp(s, shares, column) for column in table.T])
 
 
-def ball_to_point():
-    ball, target = Ball(0.1, 0.07), (0.5, 0.25)
+def ball_to_point(mass=0.5, x=0.5):
+    ball, target = Ball(0.1, 0.07, mass=mass), (x, 0.25)
     start = [1, 0, 0, 0, 0, 0, 0, 0, 0, *REST, 0, 0, 0]
     cost = lambda x, c: ca.dot(c, c)
     return Problem(

@@ -56,19 +56,20 @@ def test_each_number_of_turns_is_an_optimum(monkeypatch):
 
 def recorded(monkeypatch):
     """The numbers of intervals and of searches, one pair for each call that searches."""
-    calls, one_by_one = [], _many_starts.searched_one_by_one
+    calls, one_by_one = [], _side_by_side.searched_one_by_one
 
-    class Recorded(_many_starts.SideBySide):
-        def __init__(self, transcription, states, *given, **options):
+    class Recorded(_side_by_side.SideBySide):
+        def __init__(self, transcriptions, states, *given, **options):
             calls.append((states.w.X.shape[1], states.mu.size))
-            super().__init__(transcription, states, *given, **options)
+            super().__init__(transcriptions, states, *given, **options)
 
-    def alone(transcription, states, *given):
+    def alone(transcriptions, states, *given):
         calls.append((states.w.X.shape[1], states.mu.size))
-        return one_by_one(transcription, states, *given)
+        return one_by_one(transcriptions, states, *given)
 
-    monkeypatch.setattr(_many_starts, "SideBySide", Recorded)
-    monkeypatch.setattr(_many_starts, "searched_one_by_one", alone)
+    for module in (_side_by_side, _many_starts):
+        monkeypatch.setattr(module, "SideBySide", Recorded)
+    monkeypatch.setattr(_side_by_side, "searched_one_by_one", alone)
     return calls
 
 

@@ -65,6 +65,7 @@ from jaxhamel.control._indirect._indirect import Indirect as Indirect
 # isort: split
 # Problems, methods, results
 from jaxhamel._search._loop import Progress as Progress
+from jaxhamel.control._families._family import Family as Family
 from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting as MultipleShooting
 from jaxhamel.control._methods._single_shooting import SingleShooting as SingleShooting
@@ -76,6 +77,7 @@ from jaxhamel.control._result import Result as Result
 from jaxhamel.control._result import replay as replay
 from jaxhamel.control._solve import perturbed_starts as perturbed_starts
 from jaxhamel.control._solve import solve as solve
+from jaxhamel.control._solve import solve_family as solve_family
 from jaxhamel.control._solve import solve_many as solve_many
 
 # isort: split

@@ -102,7 +102,8 @@ class Result(NamedTuple):
     @property
     def design(self) -> dict[str, np.ndarray]:
         """The values found for the problem's design parameters, by their names; empty without any."""
-        return values_by_name(self.problem.system, self.problem.constraints)
+        found = values_by_name(self.problem.system, self.problem.constraints)
+        return {name: np.asarray(value) for name, value in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the status, for `summary.json`."""

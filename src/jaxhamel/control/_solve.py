@@ -9,6 +9,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxhamel import _checks
 from jaxhamel.control._checks._curve_methods import check_method
+from jaxhamel.control._checks._families import check_solves_families
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._families._family import Family
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
@@ -62,6 +65,37 @@ def solve_many(
     p = free_parameters(problem.curve)[0]
     _checks.check_starts(starts, p.shape[0], "Give one row of free parameters for each start.")
     return method.run_many(problem, jnp.asarray(starts, p.dtype), progress)
+
+
+def solve_family(
+    problem_of: Callable[[Any], ControlProblem], values: Any, method: Collocation | None = None
+) -> Family:
+    """Solves the problems `problem_of`(value) of many values at once, each from its own guess:
+
+        [solve(problem_of(value), method) for value in values] ,    side by side.
+
+    **Arguments:**
+
+    - `problem_of`: a function of one value, such as
+      `lambda mass: equinox.tree_at(lambda problem: problem.system.mass, problem, mass)`. The problems differ in numbers
+      only: masses, targets, times, bounds, weights, guesses. It is called once under `jax.vmap` or, if JAX cannot trace it,
+      once for each value, which takes longer.
+    - `values`: a pytree of arrays, all with a leading axis of one length, one row for each value.
+    - `method`: `Collocation(...)`, without `error`; its limits of iterations hold for each search, those of seconds for all.
+
+    **Returns:** a `Family`: costs, motions, controls along a leading axis, and `family[k]`, the `Result` for the k-th value.
+    Searches that do not converge side by side, and those whose limits bind, go on alone as `solve` does. A value without an
+    optimum has the reason in `status`; the others keep theirs.
+
+    Of many values, a part that fills the processor begins at the guesses of its problems; the others begin at states
+    interpolated between the optima of these. Where a problem has several local optima, `solve` may find another one.
+
+    **Raises:** `ValueError` or `TypeError` for wrong arguments, for NaN, and for a problem that is not valid or has other
+    shapes than the first one, with the index of its value; `TypeError` under jit, vmap or grad.
+    """
+    method = Collocation() if method is None else method
+    check_solves_families(method)
+    return method.run_family(problem_of, values)
 
 
 def perturbed_starts(

@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Array
@@ -14,7 +13,12 @@ from jaxtyping import Array
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
-from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, smooth_step
+from jaxhamel.control._built_in._parts import (
+    ConditionsAtEnd,
+    least_effort,
+    smooth_step,
+    spline_through,
+)
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
@@ -94,7 +98,7 @@ def ball_to_point(
 def in_balance(rails: Any, rolling: Callable[[Array], Any]) -> Spline:
     """The masses' angles θ(s), 0 ≤ s ≤ 1, with which their centre stays below the ball's along the motion `rolling`."""
     shares = jnp.linspace(0.0, 1.0, 201)
-    return Spline.fit(np.asarray(shares), np.asarray(_balanced(rails, rolling, shares)), 20)
+    return spline_through(_balanced(rails, rolling, shares), jnp.ones_like(shares[-1]), degree=5)
 
 
 @compiled_with(QUICK)

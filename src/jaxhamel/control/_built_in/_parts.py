@@ -1,6 +1,7 @@
 """Parts that several built-in problems share: conditions at the end, limits as callables, initial guesses."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -94,9 +95,26 @@ def from_guess(
     """The problem `least_effort` with the guess as arrays: `q`, `u` and the control `c` at the times `shares_of_guess()`."""
     q0, u0 = start
     ts = duration * shares_of_guess()
-    curve = Spline.fit(np.asarray(ts), np.asarray(c), 20, 3)
+    curve = spline_through(c, ts[-1], degree=3)
     cost = ControlEnergy(weight=2.0)
     return ControlProblem(system, q0, u0, ts, curve, (cost,), constraints, (q, u))
+
+
+COEFFICIENTS = 20
+
+
+def spline_through(values: Array, end: Array, degree: int) -> Spline:
+    """The spline with `COEFFICIENTS` coefficients on [0, end] nearest to `values`, `(T, n)`, at T equally spaced times."""
+    fit = jnp.asarray(_matrix_of_fit(values.shape[0], degree), values.dtype)
+    return Spline(fit @ values, jnp.zeros_like(end), end, degree)
+
+
+@lru_cache
+def _matrix_of_fit(count: int, degree: int) -> Float[np.ndarray, "J T"]:
+    """The matrix by which the coefficients of the nearest spline follow from `count` samples."""
+    shares = np.linspace(0.0, 1.0, count)
+    with jax.ensure_compile_time_eval():  # also while another function is traced
+        return np.asarray(Spline.fit(shares, np.eye(count), COEFFICIENTS, degree).coefficients)
 
 
 def shares_of_guess() -> Array:

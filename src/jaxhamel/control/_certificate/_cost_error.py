@@ -8,7 +8,7 @@ there, so that between the points the bound is not reached, although its multipl
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import ArrayLike, Float
 
 from jaxhamel.control._certificate._violation import evaluated, names_of_limits
 from jaxhamel.control._collocation._points import PointRule, lagrange
@@ -128,8 +128,14 @@ SMALL_EXCESS, LARGEST_EXCESS = 1e-6, 1e-2
 
 def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
     """Σ z s, the most by which the cost of a convex problem exceeds the least cost."""
-    below = _product(duals.low, w.slack - transcription.lower)
-    return below + _product(duals.high, transcription.upper - w.slack)
+    return float(barrier_gaps(transcription.lower, transcription.upper, w, duals))
+
+
+def barrier_gaps(
+    lower: ArrayLike, upper: ArrayLike, w: CollocationPoint, duals: Duals
+) -> Float[np.ndarray, "*K"]:
+    """The same for each of K iterates; `lower`, `upper`: the bounds of the path limits, with or without the axis of K."""
+    return _product(duals.low, w.slack - lower) + _product(duals.high, upper - w.slack)
 
 
 def is_determined(gap: float, cost: float, most: float, may_be_zero: bool = True) -> bool:
@@ -194,8 +200,8 @@ def on_small_cost(gap: float, cost: float, may_be_zero: bool = True) -> str:
     return f"{raises}{share}; if it is not meant to be 0, give a smaller `tolerance`"
 
 
-def _product(multiplier, distance) -> float:
+def _product(multiplier, distance) -> Float[np.ndarray, "*K"]:
     """Σ z s over the limits that are finite and not equations (there s = 0)."""
     z, s = np.asarray(multiplier), np.asarray(distance)
     counts = np.isfinite(s) & (s > 0)
-    return float(np.sum(np.where(counts, z * np.where(counts, s, 0.0), 0.0)))
+    return np.sum(np.where(counts, z * np.where(counts, s, 0.0), 0.0), axis=(-3, -2, -1))

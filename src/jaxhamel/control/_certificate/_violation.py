@@ -93,7 +93,7 @@ def excesses(
 
     The bounds of `transcription` are equal at all points of an interval, as the problem's are.
     """
-    values = np.asarray(_on_fine_grid(transcription, w))
+    values = np.asarray(on_fine_grid(transcription, w))
     lower, upper = (np.asarray(x)[:, :1] for x in (transcription.lower, transcription.upper))
     below, above = lower - values, values - upper
     return np.maximum(below, 0.0).max(axis=1), np.maximum(above, 0.0).max(axis=1)
@@ -149,12 +149,12 @@ def _row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
     counts = []
     for limit in transcription.limits:
         alone = eqx.tree_at(lambda t: t.limits, transcription, (limit,))
-        counts.append(eqx.filter_eval_shape(_on_fine_grid, alone, w).shape[-1])
+        counts.append(eqx.filter_eval_shape(on_fine_grid, alone, w).shape[-1])
     return counts
 
 
 @compiled_with(QUICK)
-def _on_fine_grid(transcription: Transcription, w: CollocationPoint):
+def on_fine_grid(transcription: Transcription, w: CollocationPoint):
     """The limits' functions on a grid ten times finer than the collocation points, ends included, `(N, M, r)`."""
     count = FINER_GRID * len(transcription.rule.points)
     at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())

@@ -8,7 +8,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel.control._checks._collocation import check_collocation
+from jaxhamel.control._checks._families import check_family
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._families._family import Family
+from jaxhamel.control._families._family_search import FamilySearch
+from jaxhamel.control._families._problems import problems_of
 from jaxhamel.control._interior_point._state import resumed
 from jaxhamel.control._many_starts._many_starts import ManyStarts
 from jaxhamel.control._problem._problem import ControlProblem
@@ -99,3 +103,14 @@ class Collocation(eqx.Module):
             optima=optima.found, words=f"{result.certificate.words}\n{optima.words}"
         )
         return result._replace(certificate=certificate)
+
+    def run_family(self, problem_of: Callable[[Any], ControlProblem], values: Any) -> Family:
+        """Solves the problems `problem_of`(value) of many values at once.
+
+        **Arguments:** `problem_of`, `values`: as for `solve_family`. **Returns:** a `Family`.
+        """
+        _checks.check_outside("values", values)
+        count = check_family(problem_of, values, self.error)
+        search = FamilySearch(self, problems_of(problem_of, values, count), values)
+        search.run()
+        return Family(problem_of, values, search)

@@ -60,15 +60,15 @@ def values_of_designs(system: System, designs: tuple[DesignParameter, ...]) -> F
     return jnp.concatenate([jnp.ravel(jnp.asarray(x.where(system))) for x in designs])
 
 
-def values_by_name(system: System, constraints: tuple[Any, ...]) -> dict[str, np.ndarray]:
+def values_by_name(system: System, constraints: tuple[Any, ...]) -> dict[str, Array]:
     """The values of the design parameters among the constraints, by their names; equal names get a number from 2 on."""
-    found: dict[str, np.ndarray] = {}
+    found: dict[str, Array] = {}
     many: Counter[str] = Counter()
     for design in constraints:
         if isinstance(design, DesignParameter):
             many[design.name] += 1
             number = "" if many[design.name] == 1 else f" {many[design.name]}"
-            found[design.name + number] = np.asarray(design.where(system))
+            found[design.name + number] = design.where(system)
     return found
 
 

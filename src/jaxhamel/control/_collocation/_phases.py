@@ -76,10 +76,12 @@ class PhasedSearch(AbstractSearch):
         method: Any,
         problem: ControlProblem,
         saved: Mapping[str, np.ndarray] | None = None,
+        found: tuple[Transcription, SearchState] | None = None,
     ):
         """Sets up the search.
 
-        **Arguments:** `saved`: arrays of `to_arrays` from which the search continues; None: it starts from the guess.
+        **Arguments:** `saved`: arrays of `to_arrays` from which the search continues; `found`: a transcription of the
+        problem and the state of another search, from which it continues; both None: it starts from the guess.
         """
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
@@ -87,38 +89,25 @@ class PhasedSearch(AbstractSearch):
         least = 1e-12 if dtype == jnp.float64 else 1e-5
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
-        shares = shares_of(problem, method.intervals)
-        if saved is not None:
-            shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
         self.may_change_points: bool = method.points == "auto"
         self.gauss: Solved | None = (
             None  # the solution before the points changed, while arcs are looked for
         )
-        kind = points_of(saved) if saved is not None and self.may_change_points else None
-        points = rule(kind or chosen_points(method.points, problem), method.degree)
-        self.transcription: Transcription = transcribe(problem, points, shares)
-        w = first_iterate(
-            self.transcription, problem.ts, guessed(problem), problem.curve,
-            (problem.q0, problem.u0), problem.ts[-1],
-        )  # fmt: skip
-        sizes = sizes_at(self.transcription, w)
-        if sizes is not None:
-            self.transcription = dataclasses.replace(self.transcription, sizes=sizes)
-            w = with_slacks_inside(self.transcription, w)
-        begin = first_state(self.transcription, w, self.barrier)
-        unit = first_unit(self.transcription, w) if saved is None else unit_of(saved)
-        self.transcription = in_unit(self.transcription, unit)
         self.scaling = Scaling()
-        self.first: CollocationPoint = w
-        self.bends = 0 if saved is None else MOST_BENDS
-        self.state: SearchState = begin
+        fresh = saved is None and found is None
+        self.bends = 0 if fresh else MOST_BENDS
+        self.transcription: Transcription
+        self.state: SearchState
+        self.transcription, self.state = found or self._begin(method, saved)
+        self.first: CollocationPoint = self.state.w
         if saved is not None:
+            begin = self.state
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.tightening = Tightening(0.5 * bounds_of(dtype).violation)
         may_align = method.intervals is not None or method.error is not None
         self.refinement = Refinement(problem, method.error, may_align)
-        self.may_start_anew = saved is None and bool(self.transcription.limits)
+        self.may_start_anew = fresh and bool(self.transcription.limits)
         # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
         self.moving = MovingNodes()
@@ -130,6 +119,29 @@ class PhasedSearch(AbstractSearch):
         self.restorations = 0
         self.parts: Any = None  # derivatives at the last iterate
         self.pace = np.inf
+
+    def _begin(
+        self, method: Any, saved: Mapping[str, np.ndarray] | None
+    ) -> tuple[Transcription, SearchState]:
+        """The transcription on the method's mesh or on the saved one, and the state at the guess."""
+        problem = self.problem
+        shares = shares_of(problem, method.intervals)
+        if saved is not None:
+            shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
+        kind = points_of(saved) if saved is not None and self.may_change_points else None
+        points = rule(kind or chosen_points(method.points, problem), method.degree)
+        transcription = transcribe(problem, points, shares)
+        w = first_iterate(
+            transcription, problem.ts, guessed(problem), problem.curve, (problem.q0, problem.u0),
+            problem.ts[-1],
+        )  # fmt: skip
+        sizes = sizes_at(transcription, w)
+        if sizes is not None:
+            transcription = dataclasses.replace(transcription, sizes=sizes)
+            w = with_slacks_inside(transcription, w)
+        begin = first_state(transcription, w, self.barrier)
+        unit = first_unit(transcription, w) if saved is None else unit_of(saved)
+        return in_unit(transcription, unit), begin
 
     def change_phase(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""

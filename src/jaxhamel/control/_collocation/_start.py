@@ -113,22 +113,27 @@ def guessed(problem: ControlProblem) -> Any:
     """
     targets = _targets_of(problem)
     start = (problem.q0, problem.u0)
-    is_initial = jax.tree.map(
-        lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
-    )
-    if not targets or not all(jax.tree.leaves(is_initial)):
-        return jax.tree.map(_with_first_row, problem.guess, start)
-
+    given = jax.tree.map(_with_first_row, problem.guess, start)
+    if not targets:
+        return given
     end = _target_state(problem, targets[0])
-    return _states_on_geodesic(problem.system.space, problem.ts, start, end)
+    return _given_or_on_geodesic(problem, given, start, end)
 
 
 def _with_first_row(xs: Array, x: Array) -> Array:
     """The rows `xs` with the first one replaced by `x`."""
-    return jnp.asarray(np.concatenate([np.asarray(x, xs.dtype)[None], np.asarray(xs)[1:]]))
+    return jnp.concatenate([x.astype(xs.dtype)[None], xs[1:]])
 
 
 @compiled_with(QUICK)
+def _given_or_on_geodesic(problem: ControlProblem, given: Any, start: Any, end: Any) -> Any:
+    """The states `given` or, if the problem's guess is `start` at all times, those on the geodesic to `end`."""
+    same = jax.tree.map(lambda xs, x: jnp.all(xs == x[None]), problem.guess, start)
+    stays = jnp.all(jnp.stack(jax.tree.leaves(same)))
+    moved = _states_on_geodesic(problem.system.space, problem.ts, start, end)
+    return jax.tree.map(lambda a, b: jnp.where(stays, a, b), moved, given)
+
+
 def _states_on_geodesic(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) -> Any:
     """States on the geodesic from the state `begin`, (q, u), to `end` at the times `ts`."""
     shares = (ts - ts[0]) / (ts[-1] - ts[0])

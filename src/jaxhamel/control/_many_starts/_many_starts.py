@@ -25,8 +25,9 @@ from jaxhamel.control._many_starts._side_by_side import (
     are_few,
     are_solved,
     joined,
-    searched_one_by_one,
+    searched,
 )
+from jaxhamel.control._many_starts._stacked import Stacked
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 
@@ -94,7 +95,8 @@ class ManyStarts:
         """(the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
         few = Budget(min(budget.iterations, MOST_ITERATIONS), budget.until)
         first = self._first_states(coarse, which)
-        states = SideBySide(coarse, first, self.tolerance, tries=True).run(few)
+        given = Stacked.of_one(coarse), first, self.tolerance
+        states = SideBySide(*given, tries=True).run(few)
         groups = of_one_optimum(np.asarray(states.cost), are_solved(states))
         return states, of_one_path(coarse, states, groups) if groups else []
 
@@ -104,9 +106,7 @@ class ManyStarts:
 
     def _searched(self, states: SearchState, budget: Budget) -> SearchState:
         """The last states of searches on the given mesh."""
-        if are_few(states.mu.shape[0]):
-            return searched_one_by_one(self.transcription, states, self.tolerance, budget)
-        return SideBySide(self.transcription, states, self.tolerance).run(budget)
+        return searched(Stacked.of_one(self.transcription), states, self.tolerance, budget)
 
     def optima(self) -> Optima:
         """The distinct optima of the searches that have converged."""

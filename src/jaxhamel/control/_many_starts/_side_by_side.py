@@ -9,12 +9,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from jaxhamel._cores import cores
 from jaxhamel.control._collocation._transcription import Transcription, along
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, strong
+from jaxhamel.control._many_starts._stacked import Stacked
 from jaxhamel.control._many_starts._turns import (
     Searches,
     goes_on,
@@ -51,20 +52,33 @@ def are_few(count: int) -> bool:
 
 def joined(states: list[SearchState]) -> SearchState:
     """The states of several groups of searches as one group."""
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *states)
+    return jax.tree.map(lambda *x: np.concatenate(x), *states)
+
+
+def searched(
+    transcriptions: Stacked, states: SearchState, tolerance: Array, budget: Budget
+) -> SearchState:
+    """The last states of many searches, which run side by side or, if they are few, one after the other."""
+    if are_few(states.mu.shape[0]):
+        return searched_one_by_one(transcriptions, states, tolerance, budget)
+    return SideBySide(transcriptions, states, tolerance).run(budget)
 
 
 def searched_one_by_one(
-    transcription: Transcription, states: SearchState, tolerance: Array, budget: Budget
+    transcriptions: Stacked, states: SearchState, tolerance: Array, budget: Budget
 ) -> SearchState:
-    """The states after all searches have ended, each of which runs alone in one of the threads."""
+    """The states after all searches have ended, each of which runs alone in one of the threads.
+
+    `transcriptions`: those of all searches.
+    """
     count = states.mu.shape[0]
     rows = [strong(along(states, k)) for k in range(count)]
     if time.monotonic() < budget.until:  # compiles, in one thread
-        more_iterations(transcription, rows[0], tolerance, jnp.asarray(0))
+        more_iterations(transcriptions.at(0), rows[0], tolerance, jnp.asarray(0))
 
     def one(k: int, is_late: Callable[[], bool]) -> SearchState:
-        return _searched_alone(transcription, rows[k], tolerance, budget.iterations, is_late)
+        given = transcriptions.at(k), rows[k], tolerance, budget.iterations
+        return _searched_alone(*given, is_late)
 
     found = _in_threads(one, count, budget.until)
     return jax.tree.map(lambda *x: jnp.stack(x), *found)
@@ -77,22 +91,29 @@ class SideBySide:
     into the cache; where a search ends, the next one takes its lane. The last ones go on one after the other. On other
     devices all searches run side by side.
 
-    `tries`: a thread stops when many of its searches have ended and most of these have not converged; the last ones stay
-    side by side.
+    `transcriptions`: those of all searches. `tries`: a thread stops when many of its searches have ended and most of these
+    have not converged; the last ones stay side by side. `places`: the searches of each thread, by default in their order;
+    only the first `active` of each thread run, by default all.
     """
 
     def __init__(
         self,
-        transcription: Transcription,
+        transcriptions: Stacked,
         states: SearchState,
         tolerance: Array,
         tries: bool = False,
+        places: Int[np.ndarray, "G k"] | None = None,
+        active: int | None = None,
     ):
-        self.transcription, self.tolerance = transcription, tolerance
+        self.tolerance = tolerance
         self.count = states.mu.shape[0]
-        groups = _in_groups(states)
-        width = _width(groups[0].mu.shape[0])
-        self.groups: list[Searches] = [lanes_of(group, width) for group in groups]
+        self.places = places = in_groups(self.count) if places is None else places
+        self.active = places.shape[1] if active is None else active
+        width, last = width_of(places.shape[1]), jnp.asarray(self.active)
+        host = jax.tree.map(np.asarray, states)
+        each = [along(host, group) for group in places]
+        self.groups: list[Searches] = [lanes_of(group, width, last) for group in each]
+        self.transcriptions = [transcriptions.rows(each) for each in places]
         self.tries, self.width = tries, width
         may_finish = not tries and jax.default_backend() == "cpu"
         self.few = width // FEW if may_finish else 0
@@ -107,7 +128,8 @@ class SideBySide:
             return self._search(k, most, is_late)
 
         found = _in_threads(one, len(self.groups), budget.until)
-        return along(joined(found), slice(self.count))
+        first = np.unique(self.places, return_index=True)[1]
+        return along(joined(found), first)
 
     def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
         """Runs all searches of a group, and returns their last states."""
@@ -116,7 +138,7 @@ class SideBySide:
             if self.tries and self._fails(stored(self.groups[index]), most):
                 break
         group = stored(self.groups[index])
-        return group.states if self.tries else self._finished(group, most, is_late)
+        return group.states if self.tries else self._finished(index, most, is_late)
 
     def _fails(self, group: Searches, most: Array) -> bool:
         """Whether at least as many searches of a group as run side by side have ended, and most of them in vain."""
@@ -126,20 +148,22 @@ class SideBySide:
 
     def _take_turns(self, index: int, most: Array) -> None:
         few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
-        found = take_turns(self.transcription, self.groups[index], self.tolerance, most, few, many)
-        self.groups[index] = jax.block_until_ready(found)
+        given = self.transcriptions[index], self.groups[index], self.tolerance
+        self.groups[index] = jax.block_until_ready(take_turns(*given, most, few, many))
 
-    def _finished(self, group: Searches, most: Array, is_late: Callable[[], bool]) -> SearchState:
+    def _finished(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
         """Completes the last searches of a group, and returns the states of all its searches.
 
         They go on one after the other, since a few side by side take as long as many.
         """
+        group = stored(self.groups[index])
         states = group.states
-        for k in np.flatnonzero(np.asarray(goes_on(states, group.iterations, most))):
+        left = np.asarray(goes_on(states, group.iterations, most))
+        for k in np.flatnonzero(left[: self.active]):
             if is_late():
                 break
             given = strong(along(states, k)), self.tolerance, int(most - group.iterations[k])
-            own = _searched_alone(self.transcription, *given, is_late)
+            own = _searched_alone(self.transcriptions[index].at(k), *given, is_late)
             states = jax.tree.map(lambda x, y, k=k: x.at[k].set(y), states, own)
         return states
 
@@ -182,16 +206,14 @@ def _in_threads(
             stopped.set()
 
 
-def _in_groups(states: SearchState) -> list[SearchState]:
-    """The searches in groups of equal size, one for each thread; copies of the last search fill the last group."""
-    many = states.mu.shape[0]
+def in_groups(many: int) -> Int[np.ndarray, "G k"]:
+    """The numbers of the searches in groups of equal size, one for each thread; the last one fills the last group."""
     count = min(_threads(), -(-many // STARTS_AT_ONCE))
     size = -(-many // count)
-    places = np.minimum(np.arange(count * size), many - 1).reshape(count, size)
-    return [along(states, each) for each in places]
+    return np.minimum(np.arange(count * size), many - 1).reshape(count, size)
 
 
-def _width(count: int) -> int:
+def width_of(count: int) -> int:
     """The number of searches of a group that are side by side."""
     return min(count, STARTS_AT_ONCE) if jax.default_backend() == "cpu" else count
 

@@ -26,6 +26,7 @@ from jaxhamel.control._interior_point._line_search import (
     setting_of,
 )
 from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._many_starts._stacked import Stacked
 
 
 class OneSearch(NamedTuple):
@@ -46,23 +47,25 @@ class Searches(NamedTuple):
     """All searches, of which some run in lanes.
 
     - `states`, `iterations`: those of all S searches; the entries of searches in lanes are out of date until `stored`.
-    - `lanes`: the searches that run; `begun`: the number of searches that have had a lane so far.
+    - `lanes`: the searches that run; `begun`: the number of searches that have had a lane so far; `last`: the number of
+      those that get one.
     """
 
     states: SearchState
     iterations: Int[Array, " S"]
     lanes: OneSearch
     begun: Int[Array, ""]
+    last: Int[Array, ""]
 
 
 @compiled_with(QUICK)
-def lanes_of(states: SearchState, width: int) -> Searches:
-    """All searches before the first turn; the first `width` of them have lanes."""
+def lanes_of(states: SearchState, width: int, last: Int[Array, ""]) -> Searches:
+    """All searches before the first turn; the first `width` of them have lanes, and the first `last` of them get one."""
     count = states.mu.shape[0]
     some = jax.tree.map(lambda x: x[:width], states)
     none = jnp.zeros(count, int)
     lanes = OneSearch(some, jax.vmap(_no_attempt)(some), none[:width], jnp.arange(width))
-    return Searches(states, none, lanes, jnp.asarray(width))
+    return Searches(states, none, lanes, jnp.asarray(width), last)
 
 
 def _no_attempt(state: SearchState) -> Attempt:
@@ -77,14 +80,17 @@ def _no_attempt(state: SearchState) -> Attempt:
 
 @compiled_with(FEW_RUNS)
 def take_turns(
-    transcription: Transcription,
+    transcriptions: Stacked,
     searches: Searches,
     tolerance: Scalar,
     most: Int[Array, ""],
     few: Int[Array, ""],
     many: Int[Array, ""],
 ) -> Searches:
-    """Makes up to `many` turns, fewer if at most `few` searches are left. A search has at most `most` iterations."""
+    """Makes up to `many` turns, fewer if at most `few` searches are left. A search has at most `most` iterations.
+
+    `transcriptions`: those of all searches.
+    """
 
     def go_on(carry):
         searches, k = carry
@@ -92,7 +98,8 @@ def take_turns(
 
     def body(carry):
         searches, k = carry
-        lanes = jax.vmap(lambda lane: _turn(transcription, lane, tolerance, most))(searches.lanes)
+        own = transcriptions.rows(searches.lanes.place)
+        lanes = own.mapped(lambda each, lane: _turn(each, lane, tolerance, most), searches.lanes)
         return _with_waiting(searches._replace(lanes=lanes), most), k + 1
 
     return jax.lax.while_loop(go_on, body, (searches, jnp.zeros((), int)))[0]
@@ -114,7 +121,7 @@ def _go_on(lanes: OneSearch, most) -> Bool[Array, "*L"]:
 
 
 def _waiting(searches: Searches) -> Int[Array, ""]:
-    return searches.states.mu.shape[0] - searches.begun
+    return jnp.maximum(searches.last - searches.begun, 0)
 
 
 def _turn(transcription: Transcription, lane: OneSearch, tolerance: Scalar, most) -> OneSearch:
@@ -149,7 +156,7 @@ def _with_waiting(searches: Searches, most) -> Searches:
 def _exchanged(searches: Searches, ended: Bool[Array, " L"]) -> Searches:
     """Stores the searches in lanes, and replaces the ended ones by searches that wait, as far as there are any."""
     kept = _stored(searches)
-    count, lanes = searches.states.mu.shape[0], searches.lanes
+    count, lanes = searches.last, searches.lanes
     nexts = searches.begun + jnp.cumsum(ended.astype(int)) - 1
     taken = ended & (nexts < count)
     place = jnp.where(taken, nexts, lanes.place)

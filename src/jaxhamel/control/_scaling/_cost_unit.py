@@ -6,7 +6,7 @@ by too much, the search continues from the solution in a smaller unit. All units
 causes no rounding.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -86,11 +86,16 @@ def first_unit(transcription: Transcription, w: CollocationPoint) -> float:
 
 def smaller_by(transcription: Transcription, state: SearchState) -> float:
     """The factor, at most 1, by which the unit should become smaller at a solution."""
-    cost = abs(float(state.cost))
+    gap = barrier_gap(transcription, state.w, state.duals)
+    return smaller_for(abs(float(state.cost)), gap, state.mu.dtype)
+
+
+def smaller_for(cost: float, gap: float, dtype: Any) -> float:
+    """The same factor for a solution of this cost, of which the barrier makes up to `gap`."""
     if cost == 0 or not np.isfinite(cost):
         return 1.0
-    share = barrier_gap(transcription, state.w, state.duals) / cost
-    most = LARGEST_SHARE if state.mu.dtype == jnp.float64 else 1e-3
+    share = gap / cost
+    most = LARGEST_SHARE if dtype == jnp.float64 else 1e-3
     factor = min(cost if cost < SMALL else 1.0, 0.5 * most / share if share > most else 1.0)
     return 1.0 if factor == 1.0 else max(_power_of_two(factor), LEAST_FACTOR)
 

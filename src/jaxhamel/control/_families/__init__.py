@@ -1,0 +1,1 @@
+"""Many problems that differ in their numbers, solved at once."""
