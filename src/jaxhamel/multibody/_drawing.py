@@ -26,10 +26,10 @@ def _parts(structure: Structure, kind: str, joints: tuple[int, ...], rows) -> tu
     if kind == "scalar":
         key = "joints" if (row := next(rows)) == 1 else f"joints_{row}"
         rates = tuple(f"{name}_rate" for name in names)
-        of_joints = "of the joints"
+        of_joints, units = "of the joints", [_UNITS[structure.joints[i].kind] for i in joints]
         return (
-            Part(key, names, "rad, m", of_joints),
-            Part(f"{key}_rates", rates, "rad/s, m/s", of_joints),
+            Part(key, names, _joined(units), of_joints),
+            Part(f"{key}_rates", rates, _joined([f"{unit}/s" for unit in units]), of_joints),
         )
     of_joint, columns = f"of {names[0]}", (*QUATERNION, "x", "y", "z")
     q, u = (columns, TWIST) if kind == "free" else (QUATERNION, TWIST[:3])
@@ -38,6 +38,14 @@ def _parts(structure: Structure, kind: str, joints: tuple[int, ...], rows) -> tu
         Part(names[0], _prefixed(names[0], q), units[0], of_joint, chart=False),
         Part(f"{names[0]}_twist", _prefixed(names[0], u), units[1], of_joint),
     )
+
+
+_UNITS = {"hinge": "rad", "slide": "m"}
+
+
+def _joined(units: list[str]) -> str:
+    """The units of a part's columns: a single one that all have, or one for each."""
+    return units[0] if len(set(units)) == 1 else ", ".join(units)
 
 
 def _prefixed(name: str, columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,7 +52,11 @@ def build_identified_system(scenario: Scenario) -> Any:
     system = build_system(scenario)
     for entry in scenario["fitted"]:
         path, leaves = entry["path"], leaf_paths(system)
-        if (leaf := leaves.get(path)) is None:
+        try:
+            leaf = leaf_of(system, path)
+        except (AttributeError, LookupError, TypeError):
+            leaf = None
+        if not eqx.is_inexact_array(leaf):
             raise ScenarioError(
                 f"`fitted.path` is {path!r}, which is no parameter of this system.{nearest(path, leaves)} It may be one of "
                 f"{', '.join(leaves)}."

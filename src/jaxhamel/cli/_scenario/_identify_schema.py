@@ -120,7 +120,10 @@ PRIOR = {
     ),
 }
 ENTRIES = {
-    "path": Key(text(), "the leaf of the system, such as masses or rails.radius"),
+    "path": Key(
+        text(),
+        "the array of the system, such as masses or rails.radius, or an entry of it, such as masses.0",
+    ),
     "frozen": Key(
         FLAGS, "whether the value is kept fixed; a list has one flag for each entry", False
     ),

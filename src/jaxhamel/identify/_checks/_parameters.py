@@ -122,12 +122,15 @@ def check_inside(path: str, values, lower: float, upper: float) -> None:
 
 
 def check_parameters(parameters) -> None:
-    """Checks that no leaf of the system belongs to two parameters."""
+    """Checks that no array of the system, and no part of one, belongs to two parameters."""
     paths = [
         getattr(p, key) for p in parameters for key in ("path", "mass", "com") if hasattr(p, key)
     ]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
-    if twice:
+    twice = {path for path in paths if paths.count(path) > 1}
+    inside = {
+        f"{part} with {whole}" for whole in paths for part in paths if part.startswith(f"{whole}.")
+    }
+    if twice or inside:
         raise ValueError(
-            f"`parameters` has {', '.join(twice)} more than once; give each leaf once."
+            f"`parameters` has {', '.join(sorted(twice | inside))} more than once; give each number once."
         )

@@ -206,13 +206,21 @@ def check_control_columns(columns, between, factor, delay) -> None:
         raise ValueError(
             f'`between` of ControlColumns is {between!r}; it must be "held" or "linear".'
         )
+    _check_factor_of_columns(factor, len(columns))
+    _check_delay(delay)
+
+
+def _check_factor_of_columns(factor, count: int) -> None:
     check_outside("factor of ControlColumns", factor)
     given = np.asarray(factor, float)
-    if given.shape not in ((), (len(columns),)) or not np.all(np.isfinite(given)):
+    if given.shape not in ((), (count,)) or not np.all(np.isfinite(given)):
         raise ValueError(
             f"`factor` of ControlColumns is {factor!r}; it must be one finite number, or one for each of the "
-            f"{counted(len(columns), 'column')}."
+            f"{counted(count, 'column')}."
         )
+
+
+def _check_delay(delay) -> None:
     if not (np.shape(delay) == () and 0.0 <= float(delay) < np.inf):
         raise ValueError(
             f"`delay` of ControlColumns is {delay!r}; it must be a time of 0 s or more."

@@ -33,7 +33,8 @@ class BodyInertia(AbstractParameter):
 
     **Arguments:**
 
-    - `mass`, `com`, `path`: paths of the system's arrays for m, c and the inertia.
+    - `mass`, `com`, `path`: paths of the system's arrays for m, c and the inertia. Those of body 2 of a robot, or of another
+      system with arrays for all bodies, are `"masses.2"`, `"coms.2"`, `"inertias.2"`.
     - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which keep their values.
     - `prior`: a prior on the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz.
     - `about_com`: whether the system's inertia is about the centre of mass; else it is about the body's origin.

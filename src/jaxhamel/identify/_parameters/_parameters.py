@@ -63,7 +63,8 @@ class Prior(eqx.Module):
 class AbstractParameter(eqx.Module):
     """An unknown part of a system.
 
-    - `path`: the path of its array in the system: `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
+    - `path`: the path of its array in the system, or of a part of it: `"masses"`, `"rails.radius"`,
+      `"rails.groups.0.radius"`, `"masses.2"`.
     - `unit`: the unit of its quantities, for tables; empty for that of the field in its class.
     - `prior`: a `Prior` on its quantities, or None.
     """
@@ -112,12 +113,17 @@ class AbstractParameter(eqx.Module):
         return [""] * len(value)
 
 
+def _as_static(frozen: Any) -> Any:
+    """An array as nested lists, so that it can be a static field."""
+    return frozen.tolist() if hasattr(frozen, "tolist") else frozen
+
+
 class _Entries(AbstractParameter):
     """The entries of one array of the system, each with its own coordinate unless it is frozen."""
 
     path: str = eqx.field(static=True)
     unit: str = eqx.field(static=True, default="")
-    frozen: Any = eqx.field(static=True, default=False)
+    frozen: Any = eqx.field(static=True, default=False, converter=_as_static)
     prior: Prior | None = None
     shape: tuple[int, ...] | None = eqx.field(static=True, default=None, kw_only=True)
 
@@ -179,8 +185,8 @@ class Positive(_Entries):
 
     **Arguments:**
 
-    - `path`: the path of the array in the system, such as `"masses"`; `unit`: its unit, for tables; without one that of the
-      field, if the class states it by `jaxhamel.parameter`.
+    - `path`: the path of the array in the system, such as `"masses"`, or of one entry, `"masses.2"`; `unit`: its unit, for
+      tables; without one that of the field, if the class states it by `jaxhamel.parameter`.
     - `frozen`: True to keep the whole array fixed, or a list with True for each entry that is kept fixed.
     - `prior`: a `Prior`, or None.
     """

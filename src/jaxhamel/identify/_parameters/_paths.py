@@ -1,4 +1,4 @@
-"""Paths of a system's arrays, such as `masses`, `rails.radius` or `rails.groups.0.radius`."""
+"""Paths of a system's arrays, and of parts of them: `masses`, `rails.radius`, `rails.groups.0.radius`, `inertias.2`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,9 @@ from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes
 
 def leaf_of(tree: Any, path: str) -> Any:
     """The array, or other part of a system, at a path of names joined by dots: fields, keys of dictionaries, and indices of
-    the entries of tuples and lists.
+    the entries of tuples, lists and arrays.
+
+    **Raises:** `AttributeError`, `LookupError` or `TypeError` for a path that leads nowhere.
     """
     for part in path.split("."):
         tree = _inside(tree, part)
@@ -22,7 +24,11 @@ def leaf_of(tree: Any, path: str) -> Any:
 def _inside(tree: Any, part: str) -> Any:
     if isinstance(tree, Mapping):
         return tree[part]
-    return tree[int(part)] if part.isdigit() else getattr(tree, part)
+    if not part.isdigit():
+        return getattr(tree, part)
+    if eqx.is_array(tree) and int(part) >= tree.shape[0]:  # JAX would take the last entry
+        raise IndexError(part)
+    return tree[int(part)]
 
 
 def unit_at(tree: Any, path: str) -> str:
@@ -38,7 +44,20 @@ def unit_at(tree: Any, path: str) -> str:
 
 def with_leaf(tree: Any, path: str, value: Any) -> Any:
     """A copy of the system with `value` at the path."""
-    return eqx.tree_at(lambda t: leaf_of(t, path), tree, value)
+    whole, index = _array_and_index(tree, path)
+    if index:
+        value = leaf_of(tree, whole).at[index].set(value)
+    return eqx.tree_at(lambda t: leaf_of(t, whole), tree, value)
+
+
+def _array_and_index(tree: Any, path: str) -> tuple[str, tuple[int, ...]]:
+    """The path of the whole array that the path leads into, and the index of the part in it."""
+    parts = path.split(".")
+    for i, part in enumerate(parts):
+        if eqx.is_array(tree):
+            return ".".join(parts[:i]), tuple(map(int, parts[i:]))
+        tree = _inside(tree, part)
+    return path, ()
 
 
 def leaf_paths(tree: Any) -> dict[str, Any]:
