@@ -1,5 +1,6 @@
 """Builds the objects of a scenario for `identify`: measurements, parameters, runs and the problem."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -52,10 +53,9 @@ def build_identified_system(scenario: Scenario) -> Any:
     system = build_system(scenario)
     for entry in scenario["fitted"]:
         path, leaves = entry["path"], leaf_paths(system)
-        try:
+        leaf: Any = None
+        with contextlib.suppress(AttributeError, LookupError, TypeError):
             leaf = leaf_of(system, path)
-        except (AttributeError, LookupError, TypeError):
-            leaf = None
         if not eqx.is_inexact_array(leaf):
             raise ScenarioError(
                 f"`fitted.path` is {path!r}, which is no parameter of this system.{nearest(path, leaves)} It may be one of "
