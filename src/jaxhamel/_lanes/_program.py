@@ -106,20 +106,22 @@ def scalarise(
     whole: bool = False,
     blocks: bool = False,
     few: bool = False,
+    loops: bool = False,
 ) -> Program:
     """Writes a jaxpr out as scalar operations; `batched` marks the inputs that vary from lane to lane.
 
     `whole`: the program will not be cut into several loops. `blocks`: operations that are too large may stay operations on
     arrays (`_blocks`); the program then has to be run in parts. `few`: it runs for a few lanes, in one kernel.
+    `loops`: loops that are not written out may become blocks, too.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
     fused = in_fusions() and not few
-    kept, key = _derived_programs(closed_jaxpr), (tuple(batched), whole, blocks, fused, few)
+    kept, key = _derived_programs(closed_jaxpr), (tuple(batched), whole, blocks, fused, few, loops)
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
-        graph.fused, graph.few = fused, few
+        graph.fused, graph.few, graph.keeps_loops = fused, few, loops
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
         inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))

@@ -17,7 +17,7 @@ from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
-from jaxhamel._lanes._blocks import LaneArray, run_in_parts
+from jaxhamel._lanes._blocks import LaneArray, PartRunner, run_in_parts
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
@@ -25,13 +25,11 @@ from jaxhamel._lanes._derivatives._summed import run_with_sums, takes_sums
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
-from jaxhamel._lanes._divided._long_loops import around_loop, run_loops
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
 from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
-from jaxhamel._lanes._rules._control_flow import TooLong
 from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
@@ -50,11 +48,11 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     **Arguments:**
 
     - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
-      products, indexing at computed positions, branches (all branches are computed, then one is selected), loops with a
-      known and small number of iterations, `scan`s of any length, LU and Cholesky factors (of more than 8 rows as batched
-      operations between parts in lanes), and functions with derivative rules of their own. With any other primitive (a loop
-      that ends on a computed condition, eigenvalues, random numbers) f runs under `jax.vmap`, and a warning names the
-      primitive.
+      products, indexing at computed positions, branches (all branches are computed, then one is selected), loops of
+      any kind (long ones, and those that end on a computed condition, stay loops, each turn of which runs in lanes), LU and
+      Cholesky factors (of more than 8 rows as batched operations between parts in lanes), and functions with derivative
+      rules of their own. With any other primitive (eigenvalues, random numbers) f runs under `jax.vmap`, and a warning
+      names the primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
@@ -270,13 +268,9 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         return tuple(arrays.run(list(values), batched, in_lanes, partial(_arrays_of_lanes, size)))
     try:
         few = in_one_kernel(size)
-        program = scalarise(closed, batched, whole=few or in_fusions(), blocks=True, few=few)
+        whole = few or in_fusions()
+        program = scalarise(closed, batched, whole=whole, blocks=True, few=few, loops=True)
     except Unsupported as missing:
-        body = missing.body if isinstance(missing, TooLong) else None
-        loop = None if body is None else around_loop(closed, batched, body)
-        if loop is not None:
-            of_loop = partial(run_loops, body=body, size=size, run=in_lanes)
-            return tuple(loop.run(list(values), batched, in_lanes, of_loop))
         if not quiet:
             _warn(missing)
         return _mapped(closed, batched, size, values)
@@ -288,17 +282,11 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         axes = [0 if varies else None for varies in batched]
         known = [*map(LaneArray, program.inputs, values, axes)]
         run = partial(_run_part, program.graph, bool(blocks), size)
-        like = partial(_like, program.graph)
-        avals = list(closed.out_avals)
-        return tuple(run_in_parts(known, blocks, program.outputs, avals, run, size, like))
+        parts = PartRunner(program.graph, run, in_lanes, size)
+        return tuple(run_in_parts(known, blocks, program.outputs, list(closed.out_avals), parts))
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
-
-
-def _like(graph, nodes) -> jax.ShapeDtypeStruct:
-    """The shape and dtype of an array of nodes."""
-    return jax.ShapeDtypeStruct(nodes.shape, graph.nodes[nodes.flat[0]].dtype)
 
 
 def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):

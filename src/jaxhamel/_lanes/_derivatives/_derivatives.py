@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
+from jaxhamel._lanes._derivatives._recomputed_turns import with_recomputed_turns
 
 # (function of one trajectory, whether each input varies from lane to lane, batch size, inputs) -> results of the batch
 RunBatch = Callable[[Callable, list[bool], int, list], list]
@@ -32,7 +33,7 @@ def with_derivative(
     size: int,
 ) -> Callable:
     """Attaches derivatives of any order and both modes, computed in lanes, to `evaluate`, which runs a jaxpr on a batch."""
-    function = jaxpr_as_fun(closed)
+    function, again = jaxpr_as_fun(closed), with_recomputed_turns(closed)
     floats = [is_float(aval) for aval in closed.out_avals]
     shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]
 
@@ -40,7 +41,7 @@ def with_derivative(
         out = evaluated(*primals)
         active = [i for i, t in enumerate(tangents) if t is not None]
         forward = _forward(run, function, floats, active, batched, size)
-        backward = _backward(run_summed, function, floats, active, batched, size)
+        backward = _backward(run_summed, again, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
         maps = LinearProgram.in_all_forms(forward), LinearProgram.in_all_forms(backward)
         rates = iter(linear_map(*maps, primals, along, wanted))

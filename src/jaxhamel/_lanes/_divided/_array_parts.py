@@ -9,7 +9,6 @@ passing a value on would take a vector.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
@@ -23,10 +22,8 @@ from jaxhamel._lanes._divided._array_equations import (
     with_large_solutions_as_arrays,
 )
 from jaxhamel._lanes._divided._jaxprs import inlined, part_of, read_by, variables
+from jaxhamel._lanes._divided._kept_loops import RunInLanes
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
-
-# (program, whether each input varies from lane to lane, inputs) -> results of all lanes
-RunInLanes = Callable[[ClosedJaxpr, list[bool], list[Any]], Any]
 
 
 class DividedPart(NamedTuple):

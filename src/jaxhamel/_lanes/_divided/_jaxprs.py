@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
+from jax.interpreters import partial_eval
 
 CALLS = {"jit", "pjit", "closed_call"}
 
@@ -99,3 +100,19 @@ def part_of(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[Close
         debug_info=_unnamed(jaxpr),
     )
     return ClosedJaxpr(part, [x for _, x in known]), kept
+
+
+def varying_results(closed: ClosedJaxpr, batched: Sequence[bool]) -> list[bool]:
+    """Whether each result varies from lane to lane; `batched`: whether each input does."""
+    jaxpr = closed.jaxpr
+    varying = {v for v, x in zip(jaxpr.invars, batched, strict=True) if x}
+    for equation in jaxpr.eqns:
+        if not varying.isdisjoint(variables(equation.invars)):
+            varying.update(equation.outvars)
+    return [not isinstance(v, Literal) and v in varying for v in jaxpr.outvars]
+
+
+def with_results(closed: ClosedJaxpr, wanted: Sequence[bool]) -> tuple[ClosedJaxpr, list[int]]:
+    """The program with only these results, and the positions of the inputs that it takes."""
+    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, list(wanted))
+    return ClosedJaxpr(jaxpr, closed.consts), [i for i, taken in enumerate(used) if taken]

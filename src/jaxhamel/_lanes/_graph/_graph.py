@@ -51,6 +51,7 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program that was cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False  # whether operations on large arrays may become blocks
+        self.keeps_loops = False  # whether loops that are not written out become blocks
         self.fused = False  # whether the program is compiled as fusions over many lanes
         self.few = False  # whether the program runs for a few lanes, in one kernel
         self.alone = False  # whether the program runs for one lane, after `vmap` was applied to it

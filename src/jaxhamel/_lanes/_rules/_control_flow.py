@@ -1,7 +1,8 @@
 """Rules for primitives that contain functions: branches, loops, calls, and functions with derivative rules of their own.
 
-If the data decide between branches, all branches are computed and one result is selected. A loop is unrolled; a scan that
-is too long for it stays a loop between programs of scalar operations (`_divided/_long_loops.py`).
+If the data decide between branches, all branches are computed and one result is selected. A loop is unrolled; one that is
+too long for this, or whose number of turns is data, stays a loop between programs of scalar operations
+(`_divided/_kept_loops.py`).
 """
 
 from collections.abc import Callable, Iterable
@@ -11,18 +12,24 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr
 
+from jaxhamel._lanes._blocks import add_block, run_equation
+from jaxhamel._lanes._divided._kept_loops import KeptLoop, kept_scan, kept_while, run_cond, run_loop
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES
 
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
 # The most operations of an unrolled loop. Longer programs do not become one fusion (`LONGEST_FUSION`); one with 36,000
-# operations compiled for two minutes. A `scan` that stays a loop runs 2 to 5 times as long as an unrolled one
-# (docs/performance.md#long-loops).
-LONGEST_LOOP = 30_000
+# operations compiled for two minutes. Programs that are not fusions are cut into pieces; a loop longer than a piece runs as
+# fast kept as unrolled, and compiles in less time (docs/performance.md#long-loops).
+LONGEST_LOOP, LONGEST_IN_PIECES = 30_000, 4_000
 MOST_TURNS = 1_000
+# The most operations on arrays (`_blocks`) in all turns of an unrolled loop, since each is compiled. A loop with a kept loop
+# in each turn is kept, too.
+MOST_BLOCKS = 8
 
 
 def _call(program: str, **more) -> Primitive:
@@ -80,17 +87,7 @@ class UnknownTurns(Unsupported):
 
 
 class TooLong(Unsupported):
-    """Raised for a loop that is too long to be written out.
-
-    `body`: the program of one turn of a `scan`; None for a `while` loop.
-    """
-
-    def __init__(self, equation, turns: int, operations: float):
-        super().__init__(
-            f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
-            f"{operations:.0f} operations (at most {LONGEST_LOOP})"
-        )
-        self.body = equation.params.get("jaxpr")
+    """A loop is too long to be written out, or its turns contain operations that are not."""
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -99,12 +96,18 @@ class TooLong(Unsupported):
 def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) -> list[Nodes]:
     """The rule for `lax.cond` and `lax.switch`: writes out the branch `which`.
 
-    If `which` is not known, all branches are written out, and their results are selected by it.
+    If `which` is not known, all branches are written out, and their results are selected by it. Branches with loops that are
+    kept, between which all lanes decide alike, stay branches.
     """
     branches, known = equation.params["branches"], graph.value(int(which))
     if known is not None:
         return interpret(graph, _closed(branches[int(known)]), list(operands))
+    first = len(graph.blocks)
     results = [interpret(graph, _closed(branch), list(operands)) for branch in branches]
+    if any(x.is_loop for x in graph.blocks[first:]) and not graph.nodes[int(which)].batched:
+        del graph.blocks[first:]
+        run, like = partial(run_cond, [*map(_closed, branches)]), [v.aval for v in equation.outvars]
+        return add_block(graph, run, [which, *operands], like, is_loop=True)
     dtypes = [v.aval.dtype for v in equation.outvars]
     chosen = results[-1]
     for i in range(len(branches) - 2, -1, -1):
@@ -142,18 +145,45 @@ def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
 
 
 def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    """The rule for `lax.scan`: unrolls the loop."""
+    """The rule for `lax.scan`: unrolls the loop, or keeps it."""
+    places = carried_and_scanned(equation)
+    keep = partial(kept_scan, equation, *places)
+    return _unrolled_or_kept(
+        graph, equation, partial(_unrolled_scan, interpret=interpret), keep, operands
+    )
+
+
+def _unrolled_or_kept(
+    graph: Graph, equation, unrolled: Callable, keep: Callable[[list[bool]], KeptLoop], operands
+) -> list[Nodes]:
+    """The results of a loop, written out if possible, otherwise those of a block (`_divided/_kept_loops`)."""
+    first = len(graph.blocks)
+    try:
+        return unrolled(graph, equation, *operands)
+    except (UnknownTurns, TooLong):
+        if not graph.keeps_loops:
+            raise
+    del graph.blocks[first:]
+    loop = keep([any(graph.nodes[i].batched for i in x.ravel().tolist()) for x in operands])
+    like = [v.aval for v in equation.outvars]
+    if loop.numbers() > MOST_VALUES:  # XLA takes no loop over the lanes with more
+        return add_block(graph, partial(run_equation, equation), operands, like, is_loop=True)
+    return add_block(graph, partial(run_loop, loop), operands, like, loop.results(), is_loop=True)
+
+
+def _unrolled_scan(graph: Graph, equation, *operands: Nodes, interpret: Interpret) -> list[Nodes]:
     params = equation.params
     length, body = params["length"], _closed(params["jaxpr"])
     fixed, carry, columns = _split_in_three(operands, *carried_and_scanned(equation))
-    rows, first = [], len(graph.nodes)
+    rows, first, blocks = [], len(graph.nodes), len(graph.blocks)
     turns: Iterable[int] = range(length)
     for i in reversed(range(length)) if params["reverse"] else turns:
         row = [np.asarray(x[i]) for x in columns]
         out = interpret(graph, body, [*fixed, *carry, *row])
         carry, given = out[: len(carry)], out[len(carry) :]
         rows.append(given)
-        _check_short(equation, length, (len(graph.nodes) - first) * length / len(rows))
+        _check_short(graph, equation, length, (len(graph.nodes) - first) * length / len(rows))
+        _check_blocks(graph, equation, length, graph.blocks[blocks:], length / len(rows))
     rows = rows[::-1] if params["reverse"] else rows
     shapes = [v.aval.shape for v in equation.outvars[len(carry) :]]
     stacked = [
@@ -191,17 +221,36 @@ def _split_in_three(values, first: int, second: int) -> tuple[list, list, list]:
     return list(values[:first]), list(values[first:second]), list(values[second:])
 
 
-def _check_short(equation, turns: int, operations: float) -> None:
-    if operations > LONGEST_LOOP:
-        raise TooLong(equation, turns, operations)
+def _check_short(graph: Graph, equation, turns: int, operations: float) -> None:
+    in_pieces = graph.keeps_loops and not (graph.fused or graph.few)
+    if operations > min(LONGEST_LOOP, LONGEST_IN_PIECES if in_pieces else LONGEST_LOOP):
+        raise TooLong(
+            f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
+            f"{operations:.0f} operations (at most {LONGEST_LOOP})"
+        )
+
+
+def _check_blocks(graph: Graph, equation, turns: int, blocks: list, times: float) -> None:
+    """Whether each turn would be compiled again: `blocks` are those of the turns so far, 1/`times` of all."""
+    many = len(blocks) * times > MOST_BLOCKS or any(x.is_loop for x in blocks)
+    if graph.keeps_loops and turns > 1 and many:
+        raise TooLong(f"the primitive `{equation.primitive.name}` with a loop in each turn")
 
 
 def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    """Unrolls a loop whose number of iterations does not depend on the data."""
+    """The rule for `lax.while_loop`: unrolls a loop whose number of iterations does not depend on the data.
+
+    Others are kept.
+    """
+    unrolled, keep = partial(_unrolled_while, interpret=interpret), partial(kept_while, equation)
+    return _unrolled_or_kept(graph, equation, unrolled, keep, operands)
+
+
+def _unrolled_while(graph: Graph, equation, *operands: Nodes, interpret: Interpret) -> list[Nodes]:
     params = equation.params
     n = params["cond_nconsts"]
     of_test, of_body, carry = _split_in_three(operands, n, n + params["body_nconsts"])
-    first = len(graph.nodes)
+    first, blocks = len(graph.nodes), len(graph.blocks)
     for turn in range(MOST_TURNS):
         (goes_on,) = interpret(graph, _closed(params["cond_jaxpr"]), [*of_test, *carry])
         known = graph.value(int(goes_on))
@@ -210,8 +259,9 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
         if not known:
             return carry
         carry = interpret(graph, _closed(params["body_jaxpr"]), [*of_body, *carry])
-        _check_short(equation, turn + 1, len(graph.nodes) - first)
-    raise Unsupported(f"the primitive `while` of more than {MOST_TURNS} turns")
+        _check_short(graph, equation, turn + 1, len(graph.nodes) - first)
+        _check_blocks(graph, equation, turn + 1, graph.blocks[blocks:], 1)
+    raise TooLong(f"the primitive `while` of more than {MOST_TURNS} turns")
 
 
 _of = partial(Primitive, Kind.CONTROL_FLOW, nested=True)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._divided._kept_loops import RunInLanes
 from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
@@ -83,12 +84,19 @@ def _substituted(upper: Float[Array, "n m"], column: int) -> Float[Array, " n"]:
     return lax.fori_loop(0, n, turn, jnp.zeros(n, upper.dtype))
 
 
-def solutions(operands: Sequence[Array], axes: Sequence[int | None], size: int, rows: int) -> list:
+def solutions(
+    operands: Sequence[Array],
+    axes: Sequence[int | None],
+    size: int,
+    in_lanes: RunInLanes,
+    rows: int,
+) -> list:
     """Computes `solution` in `size` lanes, one after the other in one kernel; each result has shape `(size, n)`.
 
     **Arguments:** `operands`: the rows of M, then the columns b; `axes`: 0 for operands with an axis of lanes, None for
-    shared ones; `rows`: the number of rows.
+    shared ones; `rows`: the number of rows. `in_lanes` is not used.
     """
+    del in_lanes
 
     def one(*x):
         return tuple(solution(x[:rows], x[rows:]))
