@@ -26,7 +26,9 @@ def recorded_control(scenario: Scenario, n_controls: int | None) -> Any:
         )
     with named("control"):
         factor = table["factor"] or 1.0
-        inputs = identify.ControlColumns(columns, table["between"], factor, table["delay"])
+        inputs = identify.ControlColumns(
+            columns, table["between"], factor, table["delay"], table["knots"]
+        )
     if "measurements" in scenario.tables:
         return _of_runs(scenario, inputs)
     path = _file_of(scenario)
@@ -42,6 +44,11 @@ def _of_runs(scenario: Scenario, inputs: identify.ControlColumns) -> identify.Co
         raise ScenarioError(
             "`control.file` is for `simulate` and `montecarlo`; this command reads the columns in the file of each run. "
             "Leave it out."
+        )
+    if scenario["control"]["between"] == "smooth" and scenario["data"]["clock"] == "steady":
+        raise ScenarioError(
+            '`data.clock` = "steady" moves the rows after `control.between` = "smooth" has made a curve of them. Take the '
+            'stamps, or "linear".'
         )
     return inputs
 

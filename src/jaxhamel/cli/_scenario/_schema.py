@@ -95,8 +95,9 @@ CONTROL = Variants(
                     texts(), "columns of a CSV file that hold the control, one for each control"
                 ),
                 "between": Key(
-                    choice("held", "linear"),
-                    "`held`: each value holds until the next row, like a command; `linear`: samples of a continuous signal",
+                    choice("held", "linear", "smooth"),
+                    "`held`: each value holds until the next row, like a command; `linear`: samples of a continuous signal; "
+                    "`smooth`: a motion, such as angles of masses on rails, as a spline of degree 5",
                 ),
                 "factor": Key(
                     numbers(),
@@ -104,6 +105,9 @@ CONTROL = Variants(
                     [],
                 ),
                 "delay": Key(number(least=0.0), "time from a row to its effect", 0.0, "s"),
+                "knots": Key(
+                    POSITIVE, "number of knots of a smooth control in a second", 20.0, "1/s"
+                ),
                 "file": Key(
                     text(),
                     "the file, in the folder of the scenario or below; empty for `identify` and `predict`, which read the "

@@ -17,9 +17,11 @@ from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 from numpy.polynomial import polynomial
+from scipy.interpolate import make_lsq_spline
 
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
+from jaxhamel._words import counted
 from jaxhamel.control._checks._problem import (
     check_curve_samples,
     check_fourier,
@@ -28,6 +30,8 @@ from jaxhamel.control._checks._problem import (
     check_spline_size,
 )
 from jaxhamel.mechanics._description._parameters import as_parameter
+
+_DENSE = 1_000_000  # numbers of a matrix up to which a spline is fitted by a dense one, also if samples leave it open
 
 
 def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
@@ -130,9 +134,24 @@ class Spline(AbstractCurve):
         ts, values = np.asarray(ts), np.asarray(values)
         check_spline_size("n_coefficients", n_coefficients, degree)
         check_curve_samples(ts, values, n_coefficients)
+        if ts.size * n_coefficients > _DENSE:
+            return cls(_banded_fit(ts, values, n_coefficients, degree), ts[0], ts[-1], degree)
         basis = _collocation(ts, n_coefficients, degree)
         coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
         return cls(coefficients, ts[0], ts[-1], degree)
+
+    def part(self, t0: float, t1: float) -> "Spline":
+        """The segments of the spline that act between two known times."""
+        first, last = self._segments_between(t0, t1)
+        start, length = float(self.t0), (float(self.t1) - float(self.t0)) / self.n_segments
+        rows = self.coefficients[first : last + self.degree + 1]
+        return Spline(rows, start + first * length, start + (last + 1) * length, self.degree)
+
+    def padded(self, length: int) -> "Spline":
+        """The same curve up to t1, with `length` coefficients; the further ones are copies of the last one."""
+        rows = np.minimum(np.arange(length), self.coefficients.shape[0] - 1)
+        more = (length - self.coefficients.shape[0]) / self.n_segments * (self.t1 - self.t0)
+        return Spline(self.coefficients[rows], self.t0, self.t1 + more, self.degree)
 
     @property
     def n_segments(self) -> int:
@@ -155,14 +174,19 @@ class Spline(AbstractCurve):
         return eqx.tree_at(lambda s: (s.coefficients, s.t0, s.t1), self, (True, False, False))
 
     def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
+        first, last = self._segments_between(t0, t1)
+        j = np.arange(self.coefficients.shape[0])
+        rows = (j >= first) & (j <= last + self.degree)
+        return np.repeat(rows, self.coefficients.shape[1])
+
+    def _segments_between(self, t0: float, t1: float) -> tuple[int, int]:
+        """The first and last segment that act between two known times."""
         start, end = float(self.t0), float(self.t1)
         x = (np.array([t0, t1]) - start) / (end - start) * self.n_segments
         # A time that is beyond a knot only by rounding belongs to the segment before it.
         first, last = np.floor(x[0] + 1e-9), np.ceil(x[1] - 1e-9) - 1
         first, last = np.clip([first, max(first, last)], 0, self.n_segments - 1)
-        j = np.arange(self.coefficients.shape[0])
-        rows = (j >= first) & (j <= last + self.degree)
-        return np.repeat(rows, self.coefficients.shape[1])
+        return int(first), int(last)
 
 
 class FourierSeries(AbstractCurve):
@@ -249,6 +273,25 @@ def _horner(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array
         slope = slope * x + value
         value = value * x + column
     return value, slope
+
+
+def _banded_fit(ts, values, n_coefficients: int, degree: int) -> Float[np.ndarray, "J n"]:
+    """The coefficients of the least-squares spline, by a banded matrix.
+
+    **Raises:** `ValueError` if the samples leave a coefficient open.
+    """
+    x = (ts - ts[0]) / (ts[-1] - ts[0]) * (n_coefficients - degree)
+    knots = np.arange(-degree, n_coefficients + 1.0)
+    try:
+        found = make_lsq_spline(x, values, knots, degree).c
+    except (ValueError, np.linalg.LinAlgError):
+        found = np.array(np.nan)
+    if not np.all(np.isfinite(found)):
+        raise ValueError(
+            f"`ts` has {counted(len(ts), 'sample')} that leave some of the {n_coefficients} coefficients open, as gaps "
+            "between the times do. Give fewer coefficients."
+        )
+    return found
 
 
 def _collocation(ts, n_coefficients: int, degree: int) -> Float[np.ndarray, "T J"]:

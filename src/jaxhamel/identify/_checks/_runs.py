@@ -202,9 +202,9 @@ def check_control_columns(columns, between, factor, delay) -> None:
         raise ValueError(
             f"`columns` of ControlColumns is {columns!r}; it must be a list of the columns of the controls, each once."
         )
-    if between not in BETWEEN:
+    if between not in (*BETWEEN, "smooth"):
         raise ValueError(
-            f'`between` of ControlColumns is {between!r}; it must be "held" or "linear".'
+            f'`between` of ControlColumns is {between!r}; it must be "held", "linear" or "smooth".'
         )
     _check_factor_of_columns(factor, len(columns))
     _check_delay(delay)

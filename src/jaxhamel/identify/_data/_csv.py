@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxhamel._words import counted, uncell
+from jaxhamel.control import Spline
 from jaxhamel.identify._checks._runs import check_own_columns
 from jaxhamel.identify._data._control_columns import ControlColumns
 from jaxhamel.identify._data._measurements import AbstractMeasurement
@@ -72,7 +73,9 @@ def read_csv(
         raise DataError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def read_inputs(path: str | Path, inputs: ControlColumns, time: str, unit: str) -> Recorded:
+def read_inputs(
+    path: str | Path, inputs: ControlColumns, time: str, unit: str
+) -> Recorded | Spline:
     """The control in a file without measurements. **Raises:** `DataError`, as `read_csv` does."""
     path = Path(path)
     header, rows = _header_and_rows(path)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel.control import Spline
 from jaxhamel.identify._checks._runs import check_column_count
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
@@ -63,8 +64,11 @@ def segments_of(
 
 
 def _structure(control) -> Any:
-    if isinstance(control, Recorded):  # segments have parts of the record, padded to one length
+    # segments have parts of a record or a spline, padded to one length
+    if isinstance(control, Recorded):
         return "recorded", control.between, control.values.shape[1:], control.values.dtype
+    if isinstance(control, Spline):
+        return "spline", control.degree, control.coefficients.shape[1:], control.coefficients.dtype
     arrays, others = eqx.partition(control, eqx.is_array)
     shapes = tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
     structure = jax.tree.structure(arrays)
@@ -100,11 +104,11 @@ def _segments_of_group(runs, members, measurements, count, dt) -> Segments:
 
 
 def _controls_during(ts: np.ndarray, controls: list[Any]) -> list[Any]:
-    """The controls of segments with the times `ts`, `(N, K+1)`: of records only the rows that act there."""
-    if not isinstance(controls[0], Recorded):
+    """The controls of segments with the times `ts`, `(N, K+1)`: of records and splines only the rows that act there."""
+    if not isinstance(controls[0], Recorded | Spline):
         return controls
     parts = [c.part(row[0], row[-1]) for c, row in zip(controls, ts, strict=True)]
-    longest = max(len(part.edges) for part in parts)
+    longest = max(len(jax.tree.leaves(part)[0]) for part in parts)
     return [part.padded(longest) for part in parts]
 
 

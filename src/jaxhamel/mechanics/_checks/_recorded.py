@@ -83,6 +83,6 @@ def check_takes_record(system: Any) -> None:
     if system.prescribed_motion:
         raise TypeError(
             f"`control` has a Recorded, but {type(system).__name__} needs the motion of its parts with two rates, which a "
-            "record does not have. Give jaxhamel.control.Spline.fit(ts, values, n_coefficients), or recorded accelerations "
-            "to jaxhamel.MovingParts(system)."
+            "record does not have. Give jaxhamel.control.Spline.fit(ts, values, n_coefficients), for columns of a file "
+            'between="smooth", or recorded accelerations to jaxhamel.MovingParts(system).'
         )
