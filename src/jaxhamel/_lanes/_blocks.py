@@ -40,6 +40,11 @@ class Block(NamedTuple):
     results: list[Nodes]
     is_loop: bool = False
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is a loop that runs under `vmap`, since a turn has too many numbers."""
+        return self.is_loop and getattr(self.run, "func", None) is run_equation
+
     def renumbered(self, new_nodes: Callable[[Nodes], Nodes]) -> "Block":
         operands, results = [*map(new_nodes, self.operands)], [*map(new_nodes, self.results)]
         return self._replace(operands=operands, results=results)

@@ -32,7 +32,7 @@ from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
-from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
+from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, in_one_kernel
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:
@@ -276,6 +276,8 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         return _mapped(closed, batched, size, values)
 
     blocks = program.graph.blocks
+    if not quiet and any(x.is_wide for x in blocks):
+        _warn_of_wide_loop()
 
     @custom_vmap
     def of_columns(*values):
@@ -330,6 +332,15 @@ def _warn(missing: Unsupported) -> None:
     warnings.warn(
         f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
         "elementwise operations, sums and products, or use jax.vmap to avoid this warning.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_of_wide_loop() -> None:
+    warnings.warn(
+        f"a loop with more than {MOST_VALUES} numbers of each lane in a turn runs under jax.vmap between programs in "
+        "lanes. Carry fewer numbers, or stack the results of a scan in place of an array that each turn updates.",
         UserWarning,
         stacklevel=3,
     )

@@ -10,15 +10,24 @@ from typing import Any
 
 import jax
 from jax import lax
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from jaxhamel._lanes._divided._jaxprs import evaluated
+from jaxhamel._lanes._divided._jaxprs import CALLS, called_program, evaluated
 from jaxhamel._lanes._rules._control_flow import carried_and_scanned
 
 
 def with_recomputed_turns(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """The function of a program in which reverse mode computes each turn of a `scan` again."""
+    if not _has_loop(closed):
+        return jaxpr_as_fun(closed)
     return lambda *values: evaluated(closed, values, _scan)
+
+
+def _has_loop(closed: ClosedJaxpr) -> bool:
+    """Whether a program, or one that it calls, has a `scan`."""
+    equations = closed.jaxpr.eqns
+    called = [called_program(e) for e in equations if e.primitive.name in CALLS]
+    return any(e.primitive.name == "scan" for e in equations) or any(map(_has_loop, called))
 
 
 def _scan(equation: Any, operands: list[Any]) -> list[Any] | None:

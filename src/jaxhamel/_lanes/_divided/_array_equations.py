@@ -16,7 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
 
-from jaxhamel._lanes._divided._jaxprs import CALLS, evaluated, inlined, read_by, variables
+from jaxhamel._lanes._divided._jaxprs import (
+    CALLS,
+    called_program,
+    evaluated,
+    inlined,
+    read_by,
+    variables,
+)
 from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._solutions._operator_solve import NAME as OPERATOR_SOLVE
@@ -43,11 +50,7 @@ def has_large_arrays(closed: ClosedJaxpr, batched: list[bool]) -> bool:
 
 def _has_constants(closed: ClosedJaxpr) -> bool:
     equations = closed.jaxpr.eqns
-    called = [
-        e.params.get("jaxpr") or e.params["call_jaxpr"]
-        for e in equations
-        if e.primitive.name in CALLS
-    ]
+    called = [called_program(e) for e in equations if e.primitive.name in CALLS]
     called += [e.params["operator"] for e in equations if e.primitive.name == OPERATOR_SOLVE]
     return any(np.size(x) >= LEAST_SHARED for x in closed.consts) or any(
         map(_has_constants, called)

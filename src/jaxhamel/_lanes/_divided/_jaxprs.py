@@ -15,6 +15,11 @@ def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
     return jax.make_jaxpr(lambda *values: evaluated(closed, values))(*closed.in_avals)
 
 
+def called_program(equation: Any) -> ClosedJaxpr:
+    """The program of an equation whose primitive is one of `CALLS`."""
+    return equation.params.get("jaxpr") or equation.params["call_jaxpr"]
+
+
 def evaluated(
     closed: ClosedJaxpr,
     values: Sequence[Any],
@@ -34,8 +39,7 @@ def evaluated(
     for equation in jaxpr.eqns:
         operands = [read(v) for v in equation.invars]
         if equation.primitive.name in CALLS:
-            called = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
-            out = evaluated(called, operands, special)
+            out = evaluated(called_program(equation), operands, special)
         else:
             out = special(equation, operands)
         if out is None:
