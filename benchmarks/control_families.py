@@ -48,7 +48,7 @@ CASES = {
         control.Collocation(),
     ),
     "cart-pole": Case(
-        cart, {"pole_mass": (0.2, 0.4), "duration": (2.0, 2.5)}, control.Collocation(intervals=40)
+        cart, {"pole_mass": (0.2, 0.4), "duration": (1.8, 2.1)}, control.Collocation(intervals=40)
     ),
     "ball-to-point": Case(
         ball, {"mass": (0.4, 0.6), "x": (0.4, 0.6)}, control.Collocation(intervals=30)
@@ -108,6 +108,7 @@ def by_ipopt(name: str, drawn: dict[str, Any], which: range) -> list[tuple]:
     import control_references as references
 
     rows, method = [], CASES[name].method
+    assert method.intervals is not None
     for k in which:
         peer = references.PROBLEMS[name](**{key: float(x[k]) for key, x in drawn.items()})
         built = references.built(peer, method.intervals, tolerance=method.tolerance)

@@ -1,10 +1,11 @@
 """Starts of searches, interpolated between the optima of other values of the family.
 
 The first searches, of values far from one another, begin at their own guesses. All others begin at a combination of the
-optima found, with the weights of polyharmonic splines r³ in the scaled values. It passes through the optima, and is exact
-where they are linear in the value. Sources: Duchon 1977; Wendland 2004.
+optima found, with the weights of polyharmonic splines in the scaled values. Sources: Duchon 1977; Wendland 2004.
 """
 
+import math
+from itertools import combinations_with_replacement
 from typing import Any
 
 import equinox as eqx
@@ -24,17 +25,20 @@ from jaxhamel.control._many_starts._stacked import Stacked
 from jaxhamel.control._scaling._scaled import scaled_residuals
 
 LARGEST = 0.1  # the largest violation, in the problem's sizes, of a start that is used
+HIGHEST = 2  # the highest degree of polynomials for which the interpolation is exact
 RIDGE = 1e-10  # makes the weights of points in a plane unique
 BARRIER = 1e-6  # the least barrier parameter μ at an interpolated start
 
 
 def coordinates_of(values: Any) -> Float[np.ndarray, "K D"]:
-    """The real numbers of all values as rows, each divided by its range; numbers that do not differ are left out."""
+    """The real numbers of all values as rows, from their mean, divided by their range; those that do not differ are left
+    out."""
     leaves = [np.asarray(x) for x in jax.tree.leaves(values)]
     rows = [x.reshape(len(x), -1).astype(float) for x in leaves if x.dtype.kind in "fi"]
     table = np.concatenate([np.zeros((len(leaves[0]), 0)), *rows], axis=1)
     spread = np.ptp(table, axis=0)
-    return table[:, spread > 0] / spread[spread > 0]
+    centred = table - np.mean(table, axis=0)
+    return centred[:, spread > 0] / spread[spread > 0]
 
 
 def far_first(points: Float[np.ndarray, "K D"], count: int) -> Int[np.ndarray, " K"]:
@@ -56,26 +60,37 @@ def weights_of(
 ) -> Float[np.ndarray, "F P"]:
     """The weights with which the values at the points `known` are combined at the points `wanted`; each row has the sum 1.
 
-    With fewer points than a linear function has numbers, only constants are exact.
+    They belong to the splines r^(2k+1) with polynomials of degree k, which are exact for these polynomials. The degree is
+    the highest one, up to `HIGHEST`, whose polynomials have at most half as many coefficients as there are points.
     """
     points, places = np.unique(known, axis=0, return_index=True)
-    degree = 1 if len(points) > known.shape[1] + 1 else 0
-    own, others = _terms(points, degree), _terms(wanted, degree)
+    degree = _degree(*points.shape)
+    own, others = _monomials(points, degree), _monomials(wanted, degree)
     none = -RIDGE * np.eye(own.shape[1])
-    matrix = np.block([[_cubes(points, points), own], [own.T, none]])
-    rows = np.concatenate([_cubes(wanted, points), others], axis=1)
+    matrix = np.block([[_powers(points, points, degree), own], [own.T, none]])
+    rows = np.concatenate([_powers(wanted, points, degree), others], axis=1)
     weights = np.zeros((len(wanted), len(known)))
     weights[:, places] = np.linalg.solve(matrix, rows.T)[: len(points)].T
     return weights
 
 
-def _terms(points: Float[np.ndarray, "K D"], degree: int) -> Float[np.ndarray, "K T"]:
-    one = np.ones((len(points), 1))
-    return np.concatenate([one, points], axis=1) if degree else one
+def _degree(count: int, dimension: int) -> int:
+    fits = [k for k in range(1, HIGHEST + 1) if 2 * math.comb(dimension + k, k) <= count]
+    return max(fits, default=0)
 
 
-def _cubes(a: Float[np.ndarray, "A D"], b: Float[np.ndarray, "B D"]) -> Float[np.ndarray, "A B"]:
-    return np.sum((a[:, None] - b[None]) ** 2, axis=2) ** 1.5
+def _monomials(points: Float[np.ndarray, "K D"], degree: int) -> Float[np.ndarray, "K T"]:
+    """All products of up to `degree` coordinates of each point."""
+    each = range(points.shape[1])
+    choices = [x for k in range(degree + 1) for x in combinations_with_replacement(each, k)]
+    return np.stack([np.prod(points[:, list(choice)], axis=1) for choice in choices], axis=1)
+
+
+def _powers(
+    a: Float[np.ndarray, "A D"], b: Float[np.ndarray, "B D"], degree: int
+) -> Float[np.ndarray, "A B"]:
+    """The distances between points to the power 2k + 1, or 1 for constants."""
+    return np.sum((a[:, None] - b[None]) ** 2, axis=2) ** (degree + 0.5)
 
 
 def interpolated(
@@ -92,8 +107,8 @@ def interpolated(
     first = along(known.w.q, 0)
     displacements = _displacements(transcriptions.at(0), first, known.w.q)
     given = known.w._replace(q=displacements), known.duals
-    w, duals = jax.tree.map(lambda x: np.tensordot(weights, np.asarray(x), 1), given)
-    return _begun(problems, transcriptions, guesses, first, w, duals)
+    combined = jnp.asarray(weights, known.mu.dtype)
+    return _begun(problems, transcriptions, guesses, first, combined, given)
 
 
 @compiled_with(QUICK)
@@ -111,10 +126,12 @@ def _begun(
     transcriptions: Stacked,
     guesses: SearchState,
     first: Configuration,
-    w: CollocationPoint,
-    duals: Duals,
+    weights: Float[Array, "F P"],
+    known: tuple[CollocationPoint, Duals],
 ) -> SearchState:
-    """The states at the unknowns `w`, in which displacements from `first` stand for the bases, or those at the guesses."""
+    """The states at combinations of the optima `known`, in which displacements from `first` stand for the bases, or those
+    at the guesses."""
+    w, duals = jax.tree.map(lambda x: jnp.tensordot(weights, x, 1), known)
 
     def one(own, problem, guess, w, duals):
         transcription = eqx.combine(own, transcriptions.shared)

@@ -157,14 +157,15 @@ class SideBySide:
         They go on one after the other, since a few side by side take as long as many.
         """
         group = stored(self.groups[index])
-        states = group.states
+        states = jax.tree.map(np.array, group.states)  # copies
         left = np.asarray(goes_on(states, group.iterations, most))
         for k in np.flatnonzero(left[: self.active]):
             if is_late():
                 break
             given = strong(along(states, k)), self.tolerance, int(most - group.iterations[k])
             own = _searched_alone(self.transcriptions[index].at(k), *given, is_late)
-            states = jax.tree.map(lambda x, y, k=k: x.at[k].set(y), states, own)
+            for array, x in zip(jax.tree.leaves(states), jax.tree.leaves(own), strict=True):
+                array[k] = x
         return states
 
 
