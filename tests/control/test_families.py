@@ -169,6 +169,25 @@ def test_a_limit_that_binds_or_cannot_be_kept_for_some_values():
     assert "values[2]: infeasible" in str(family)
 
 
+def fastest(force):
+    """The cart with |f| ≤ F over the distance 1 in the least time: T = 2 / √F, and f switches from F to −F."""
+    limit = control.PathLimit(lambda t, q, u, control: control(t), -force, force, name="force")
+    constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), control.FreeEndTime(0.2, 5.0))
+    costs = (control.FinalCost(lambda t, q, u, control: t),)
+    curve = Constant(jnp.zeros(1))
+    return least_energy(curve=curve, costs=costs, constraints=(*constraints, limit))
+
+
+def test_least_times_and_their_derivatives():
+    """Both limits bind, so that each search goes on alone, with a node at the switch."""
+    forces = np.array([1.0, 4.0])
+    method = control.Collocation(intervals=8, degree=3)
+    family = control.solve_family(fastest, jnp.asarray(forces), method)
+    np.testing.assert_allclose(family.cost, 2 / np.sqrt(forces), rtol=1e-7)
+    np.testing.assert_allclose(family.ts[:, -1], family.cost, rtol=1e-12)
+    np.testing.assert_allclose(family.sensitivity(), -(forces**-1.5), rtol=1e-6)
+
+
 def test_a_function_that_jax_cannot_trace():
     values = carts(3)
     numbers = lambda value: cart({name: jnp.array(float(x)) for name, x in value.items()})
