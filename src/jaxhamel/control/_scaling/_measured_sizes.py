@@ -25,7 +25,10 @@ def sizes_at(transcription: Transcription, w: CollocationPoint) -> TypicalSizes 
     """The sizes of a transcription's unknowns and equations, from the guess `w`; None if all of them count as 1."""
     x = extents(_from_first(transcription, w))
     tables = [_derivatives(transcription, at, x) for at in (w, bent(transcription, w))]
-    rates, limits, conditions = (np.maximum(*pair) for pair in zip(*tables, strict=True))
+    tiny = 100 * float(np.finfo(w.X.dtype).eps)
+    rates, limits, conditions = (
+        _above_rounding(np.maximum(*pair), tiny) for pair in zip(*tables, strict=True)
+    )
     bounds = [np.abs(np.asarray(x)[0, 0]) for x in (transcription.lower, transcription.upper)]
     largest = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
     misses = _misses(transcription, w)
@@ -34,6 +37,15 @@ def sizes_at(transcription: Transcription, w: CollocationPoint) -> TypicalSizes 
     p = _parameters(transcription, w)
     known = KnownSizes(x, p, misses, by_cost, largest, rates, limits, conditions)
     return related(known, w.X.dtype)
+
+
+def _above_rounding(table: np.ndarray, tiny: float) -> np.ndarray:
+    """Derivatives, with 0 in place of those that are below the share `tiny` of others in their row and in their column.
+
+    So sin π = 1e-16 joins no state to its cause.
+    """
+    row, column = (tiny * np.max(table, axis=k, keepdims=True, initial=0.0) for k in (1, 0))
+    return np.where((table < row) & (table < column), 0.0, table)
 
 
 @compiled_with(QUICK)
@@ -57,14 +69,20 @@ def _sizes_by_cost(transcription: Transcription, w: CollocationPoint) -> Float[n
 
 
 def _size_by_cost(transcription: Transcription, w: CollocationPoint, k: int, cost: float) -> float:
-    """The change of the state's coordinate `k` that raises the cost by `cost`, if the cost is quadratic in it."""
+    """The change of the state's coordinate `k` that raises the cost by `cost`.
+
+    A cost whose second difference is within rounding is linear in it.
+    """
     base, clear = float(evaluated(transcription, w)[0]), 1e6 * float(np.finfo(w.X.dtype).eps)
     step = 1.0
     for _ in range(STEPS):
-        costs = [float(evaluated(transcription, _displaced(w, k, x))[0]) for x in (step, -step)]
-        share = (np.mean(costs) - base) / cost
-        if share > clear:
-            return step / float(share) ** 0.5
+        up, down = (float(evaluated(transcription, _displaced(w, k, x))[0]) for x in (step, -step))
+        squared, linear = ((up + down) / 2 - base) / cost, abs(up - down) / 2 / cost
+        least = clear * max(1.0, abs(up) / cost, abs(down) / cost)
+        if squared > least:
+            return step / squared**0.5
+        if linear > least:
+            return step / linear
         step *= 1e3
     return 0.0
 
@@ -88,8 +106,8 @@ def _derivatives(
     steps = np.maximum(steps, 10 * max(map(_largest_rounding, base)))
     columns = []
     for k, step in enumerate(steps):
-        displaced = _values(transcription, _displaced(w, k, step))
-        columns.append([_slopes(a, b, step) for a, b in zip(base, displaced, strict=True)])
+        near, far = (_values(transcription, _displaced(w, k, x)) for x in (step, 2 * step))
+        columns.append([_slopes(*x, step) for x in zip(base, near, far, strict=True)])
     return tuple(np.stack(x, axis=1) for x in zip(*columns, strict=True))  # type: ignore[return-value]
 
 
@@ -112,7 +130,16 @@ def _values(
     return of_points, limits, np.asarray(residuals.conditions)[None]
 
 
-def _slopes(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
+def _slopes(at: np.ndarray, near: np.ndarray, far: np.ndarray, step: float) -> np.ndarray:
+    """The largest absolute derivatives, from values `near`, one step away, and `far`, two steps.
+
+    Where the derivative is zero, terms of higher order leave a difference quotient that grows with the step: it counts as 0.
+    """
+    one, two = (_largest_quotients(at, x, k * step) for k, x in ((1, near), (2, far)))
+    return np.where(two > 1.5 * one, 0.0, one)
+
+
+def _largest_quotients(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
     """The largest absolute difference quotients; those within rounding count as 0."""
     change = np.abs(b - a)
     sure = np.isfinite(change) & (change > _rounding(a) + _rounding(b))

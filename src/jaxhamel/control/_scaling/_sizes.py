@@ -2,8 +2,9 @@
 
 A force may be of 1e-6 N and a distance of 1e7 m. A search that treats them alike regularises, ends and judges violations by
 numbers that fit neither. The sizes are found from the guess, from the bounds of the limits, and from the derivatives of the
-equations of motion: a force has the size that moves a velocity by its own size during the motion. Where the guess stays at
-the initial state, a state has the size that would meet a condition, or else the one that changes the cost by its own size.
+equations of motion: a force has the size that moves a velocity by its own size during the motion, or that of its limit if
+this is smaller. Where the guess stays at the initial state, a state has the size that would meet a condition, or else the
+one that changes the cost by its own size.
 
 A size between `LEAST` and `LARGEST` counts as 1; a problem whose sizes all lie there is not scaled. All sizes are powers of
 two, so that divisions by them cause no rounding.
@@ -20,6 +21,8 @@ from jaxhamel._typing import Configuration
 from jaxhamel.geometry import AbstractSpace
 
 LEAST, LARGEST = 2.0**-7, 2.0**7
+# The share of the size that others give a state below which its own counts as unknown, over the rounding error.
+NEXT_TO_NOTHING = 1e3
 
 
 class TypicalSizes(NamedTuple):
@@ -78,7 +81,11 @@ def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> T
     x = measured.x
     if not np.any(x > 0):  # beside a guess that moves, conditions are missed by rounding only
         x = _least(measured.misses, measured.of_conditions[:, :d])
-    unknowns = _sizes_of_unknowns(x if np.any(x > 0) else measured.by_cost, rates, over_intervals)
+    x = x if np.any(x > 0) else measured.by_cost
+    x = _considerable(x, rates, over_intervals, NEXT_TO_NOTHING * float(jnp.finfo(dtype).eps))
+    unknowns = _sizes_of_unknowns(x, rates, over_intervals)
+    within = _least(measured.limits, measured.of_limits)[d:]
+    unknowns[d:] = np.where(within > 0, np.minimum(unknowns[d:], within), unknowns[d:])
     limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
     conditions = _largest(measured.of_conditions, unknowns)
     parts = unknowns[:d], unknowns[d:], np.abs(measured.p), conditions, limits
@@ -118,6 +125,20 @@ def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray, over_intervals: boo
         sizes[:d] = _filled(sizes[:d], _largest(rates, sizes))
         sizes = _filled(sizes, _least(sizes[:d], rates))
     return np.where(sizes > 0, sizes, 1.0)
+
+
+def _considerable(
+    known: np.ndarray, rates: np.ndarray, over_intervals: bool, share: float
+) -> np.ndarray:
+    """The known sizes of states, with 0 for those below a `share` of the sizes that follow without them.
+
+    A target of sin π = 1e-16 m beside 1 m is a rounded 0.
+    """
+    for k in np.flatnonzero((known > 0) & (known < share * np.max(known, initial=0.0))):
+        others = np.where(np.arange(len(known)) == k, 0.0, known)
+        if known[k] < share * _sizes_of_unknowns(others, rates, over_intervals)[k]:
+            known = others
+    return known
 
 
 def _filled(sizes: np.ndarray, others: np.ndarray) -> np.ndarray:
