@@ -95,7 +95,7 @@ class Collocation(eqx.Module):
         many = ManyStarts(*given)
         many.run(self.max_iterations, search.began + self.max_seconds)
         best = many.best()
-        search.state, search.may_start_anew = resumed(best), False
+        search.state, search.may_start_anew, search.fresh = resumed(best), False, False
         result = search.result(search.run(progress))
         assert result.certificate is not None
         optima = many.optima()

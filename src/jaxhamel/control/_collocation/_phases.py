@@ -60,6 +60,8 @@ from jaxhamel.control._scaling._cost_unit import Scaling, Solution, first_unit, 
 from jaxhamel.control._scaling._measured_sizes import sizes_at
 
 MOST_BENDS = 2  # the largest number of starts from bent controls
+# the share of the conditions' residuals that a step must leave, to first order, for these to contradict one another
+CONTRADICTORY = 0.1
 
 
 class PhasedSearch(AbstractSearch):
@@ -96,6 +98,7 @@ class PhasedSearch(AbstractSearch):
         self.scaling = Scaling()
         fresh = saved is None and found is None
         self.bends = 0 if fresh else MOST_BENDS
+        self.fresh = fresh  # whether the search stands at the guess, bent or not
         self.transcription: Transcription
         self.state: SearchState
         self.transcription, self.state = found or self._begin(method, saved)
@@ -145,7 +148,7 @@ class PhasedSearch(AbstractSearch):
 
     def change_phase(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
-        if self._has_moving_nodes() or self._corrects_arcs():
+        if self._bends_at_once() or self._has_moving_nodes() or self._corrects_arcs():
             return
         if self._gives_up_unit() or self._changes_points():
             return
@@ -214,6 +217,18 @@ class PhasedSearch(AbstractSearch):
             self._begin_elastic()
         return True
 
+    def _bends_at_once(self) -> bool:
+        """Starts the search anew, from a bent guess, if the linearised conditions contradict one another at its start;
+        returns whether it does.
+
+        The first step then tells nothing of the way to feasible points, and a search from there would creep.
+        """
+        fresh, self.fresh = self.fresh, False
+        if not fresh or self.bends >= MOST_BENDS or float(self.state.missed) < CONTRADICTORY:
+            return False
+        self._start_bent()
+        return True
+
     def _bends(self) -> bool:
         """Starts the search anew, from a bent guess, if it ends at an infeasible point; returns whether it does.
 
@@ -225,13 +240,18 @@ class PhasedSearch(AbstractSearch):
         ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
         if self.bends >= MOST_BENDS or self.elastic is None or not ended or self._feasible():
             return False
+        self._start_bent()
+        return True
+
+    def _start_bent(self) -> None:
+        """Starts the search anew from a bent guess, the second time with the states of the motion under its controls."""
         w = bent(self.transcription, self.first)
         if self.bends:
             moved = moved_by_own_control(self.transcription, self.problem, w)
             w = moved if np.all(np.isfinite(moved.X)) else w
         self.bends, self.elastic, self.restorations = self.bends + 1, None, 0
+        self.fresh, self.tight = True, self.transcription
         self._go_on(first_state(self.transcription, w, self.barrier))
-        return True
 
     def _tightens(self) -> bool:
         """Tightens bounds where a polynomial overshoots them; returns whether it does."""

@@ -49,6 +49,8 @@ class Direction(NamedTuple):
     - `delta`: increments of the nodes `(N+1, d)`; `X`, `c`, `p`, `slack`: increments of the other unknowns.
     - `duals`: the multipliers after a full step; `slope`: the derivative of the barrier function along the step;
       `curvature`: the second derivative of the Lagrangian along it; `convex`: whether all pivots were positive.
+    - `missed`: the share of the conditions' residuals that a full step leaves, to first order; above 0 if the linearised
+      conditions contradict one another.
     """
 
     delta: Float[Array, "N+1 d"]
@@ -60,6 +62,7 @@ class Direction(NamedTuple):
     slope: Scalar
     curvature: Scalar
     convex: Bool[Array, ""]
+    missed: Scalar
 
 
 def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
@@ -67,7 +70,7 @@ def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
     like = w.x, w.X, w.c, w.p, w.slack, duals
     x, X, c, p, slack, of_duals = jax.tree.map(jnp.zeros_like, like)
     zero, no = jnp.zeros((), w.X.dtype), jnp.asarray(False)
-    return Direction(x, X, c, p, slack, of_duals, zero, zero, no)
+    return Direction(x, X, c, p, slack, of_duals, zero, zero, no, zero)
 
 
 SOLUTIONS = 3  # linear solutions for one direction: the first, and two refinements
@@ -240,7 +243,16 @@ def _recover(
     slope = slope + _barrier_slope(transcription, w, mu, slack, p)
     across = _multipliers_times_residuals(new, residuals)
     c = found.o[:, d:z].reshape(w.c.shape)
-    return Direction(delta, X, c, p, slack, new, slope, across - slope, convex)
+    missed = _share_missed(condensed, found)
+    return Direction(delta, X, c, p, slack, new, slope, across - slope, convex, missed)
+
+
+def _share_missed(condensed: Condensed, found: Increments) -> Scalar:
+    """The share of the conditions' residuals e that is left after the step; 0 if they are within rounding."""
+    left = jnp.einsum("ibo,io->b", condensed.D, found.o) + condensed.e
+    most, before = (jnp.max(jnp.abs(x), initial=0.0) for x in (left, condensed.e))
+    clear = before > float(jnp.finfo(before.dtype).eps) ** 0.5
+    return jnp.where(clear, most / jnp.where(clear, before, 1.0), 0.0)
 
 
 def _recover_interval(

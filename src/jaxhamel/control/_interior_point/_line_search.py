@@ -129,9 +129,10 @@ def after_attempts(setting: Setting, a: Attempt) -> tuple[SearchState, Scalar]:
     share = a.alpha / to_boundary(transcription, state.w, a.move, state.mu)
     damping = damping_after(state.damping, a.shift, share)
     damping = jnp.where(estimated, state.damping, damping)
+    missed = jnp.where(estimated, state.missed, a.kept.missed)
     new = state._replace(
-        w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift, damping=damping
-    )
+        w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift, damping=damping, missed=missed,
+    )  # fmt: skip
     return new, a.alpha
 
 

@@ -77,8 +77,19 @@ def _border(S, T, C):
     """The factors S, T and `across` of the small systems, and whether their pivots are positive."""
     T, first = _cholesky(T)
     across = _positive_solve(T, C.T)
-    S, second = _cholesky(S + C @ across)
+    S, second = _cholesky(S + C @ across, _without_gradient(S, C))
     return S, T, across, first & second
+
+
+def _without_gradient(S, C) -> Bool[Array, " b"]:
+    """Whether the gradient of a condition by all unknowns is zero up to rounding.
+
+    Conditions have a large penalty, so that the entries of S are about as large for all others. Scaled to 1, such an entry
+    would count as a gradient, and the step to meet the condition would be 1e16 long.
+    """
+    diagonal = jnp.diagonal(S)
+    tiny = float(jnp.finfo(S.dtype).eps) ** 1.3 * jnp.max(diagonal, initial=0.0)
+    return (diagonal <= tiny) & jnp.all(C == 0.0, axis=1)
 
 
 def _border_solve(factored: Factored, e, pull) -> tuple[Array, Array]:
@@ -143,15 +154,15 @@ def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
     return moves, jnp.concatenate([first[None], costates])
 
 
-def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
+def _cholesky(matrix: Array, zero: Any = False) -> tuple[Any, Bool[Array, ""]]:
     """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive definite).
 
-    The diagonal is raised a little, since conditions may be dependent.
+    The diagonal is raised a little, since conditions may be dependent. Rows that count as `zero` are not scaled.
     """
     if not matrix.shape[0]:
         return (matrix, jnp.diagonal(matrix)), jnp.asarray(True)
     diagonal = jnp.diagonal(matrix)
-    roots = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    roots = jnp.sqrt(jnp.where((diagonal > 0) & ~jnp.asarray(zero), diagonal, 1.0))
     scaled = 0.5 * (matrix + matrix.T) / roots[:, None] / roots[None]
     raised = float(jnp.finfo(matrix.dtype).eps) ** 0.6 * jnp.eye(len(diagonal), dtype=matrix.dtype)
     L = cholesky(scaled + raised)

@@ -43,6 +43,7 @@ class SearchState(NamedTuple):
       within rounding.
     - `floor`: the least regularisation of all steps; `damping`: a further lower limit of it after steps that the line search
       had to shorten; `shift`: the last regularisation above these that a step needed, or 0.
+    - `missed`: the share of the conditions' residuals that the last Newton direction leaves, to first order.
     """
 
     w: CollocationPoint
@@ -58,6 +59,7 @@ class SearchState(NamedTuple):
     floor: Scalar
     shift: Scalar
     damping: Scalar
+    missed: Scalar
 
 
 class Solved(NamedTuple):
@@ -137,7 +139,7 @@ def first_state(transcription: Transcription, w: CollocationPoint, mu: Scalar) -
     state = SearchState(
         w, duals, mu_first, empty_filter(dtype), jnp.asarray(True), large,
         Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
-        number(0.0), number(0.0),
+        number(0.0), number(0.0), number(0.0),
     )  # fmt: skip
     return strong(state)
 
