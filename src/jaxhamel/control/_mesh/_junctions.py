@@ -33,6 +33,7 @@ NEARBY = 2.0  # how far from its two points a junction may lie, as a multiple of
 # A control jumps off its bound if its way to the next values, against the curvature of the Hamiltonian, takes at most this
 # share of the time in which the switching function grew along the nearest points on the bound.
 JUMP = 1e-3
+BEYOND = 1e-4  # the share of its largest distance by which a control at a node must be beyond its bound to have a junction
 FARTHEST = 2.0  # how far from the points on the bound, as a multiple of their distance, a singular arc may begin
 
 
@@ -70,7 +71,9 @@ def junctions_of(
     if not transcription.limits or parts is None or transcription.rule.points[-1] == 1.0:
         return []
     sides = _sides(transcription, state, parts)
-    return sorted(time for side in sides for time in _on(side, switches))
+    nodes = np.asarray(transcription.shares, float)
+    found = [time for side in sides for time in _on(side, switches)]
+    return sorted(found + [time for side in sides for time in _beyond_first_points(side, nodes)])
 
 
 def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Side]:
@@ -122,6 +125,29 @@ def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
     return [time for k in ends for time in _between(side, k)]
 
 
+def _beyond_first_points(side: _Side, nodes: Float[np.ndarray, " N+1"]) -> list[float]:
+    """The junctions between a node and the point next to it, of controls that are on their bound at no point nearby.
+
+    Such a control is on its bound for a shorter time than that between the node and the point, and its polynomial is beyond
+    the bound at the node. On singular arcs, where polynomials swing from bound to bound, it has no such junctions.
+    """
+    if not side.by_control or not np.all(np.isfinite(side.distance)):
+        return []
+    if np.min(side.curvature) * np.max(side.distance) <= JUMP * np.max(side.multiplier):
+        return []
+    binds, found = side.binds, []
+    for i, (begin, end) in enumerate(itertools.pairwise(nodes)):
+        beside = (i > 0 and binds[i - 1, -1], i + 1 < len(binds) and binds[i + 1, 0])
+        if np.any(binds[i]):
+            continue
+        for node, k, is_known in ((begin, 0, beside[0]), (end, -1, beside[1])):
+            x, distance = side.times[i] - node, side.distance[i]
+            polynomial = np.polyfit(x / (end - begin), distance, len(x) - 1)
+            if not is_known and polynomial[-1] < -BEYOND * np.max(np.abs(distance)):
+                found += _zero(side.times[i], distance, *sorted((node, side.times[i, k])))
+    return found
+
+
 def _between(side: _Side, k: int) -> list[float]:
     """The junction between the points k and k + 1, of which one is on the bound; empty if none is found."""
     binds, times, distance = (x.ravel() for x in (side.binds, side.times, side.distance))
@@ -130,14 +156,15 @@ def _between(side: _Side, k: int) -> list[float]:
     jump = _onto_singular_arc(side, inactive, active) if side.by_control else None
     if jump is not None:
         return jump
-    points = _smooth_points(binds, inactive, side.binds.shape[1])
-    if len(points) == 1 and side.by_control:
-        return [float(times[k] + times[k + 1]) / 2]  # until its interval has more points
-    if len(points) < 2:
-        return []
+    middle = [float(times[k] + times[k + 1]) / 2] if side.by_control else []
     room = NEARBY * (times[k + 1] - times[k])
     slope = 0.0 if side.by_control else SLOPE
-    return _zero(times[points], distance[points], times[k] - room, times[k + 1] + room, slope)
+    for points in _smooth_points(binds, inactive, side.binds.shape[1]):
+        at = times[points], distance[points]
+        found = _zero(*at, times[k] - room, times[k + 1] + room, slope) if len(points) > 1 else []
+        if found or not side.by_control:
+            return found
+    return middle  # until its interval has more points
 
 
 def _onto_singular_arc(side: _Side, inactive: range, active: range) -> list[float] | None:
@@ -162,17 +189,18 @@ def _onto_singular_arc(side: _Side, inactive: range, active: range) -> list[floa
     return _zero(*points, *room) or _zero(*points, *room, degree=1) or None
 
 
-def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> list[int]:
-    """The nearest inactive points that lie in one interval.
+def _smooth_points(binds: Bool[np.ndarray, " K"], inactive: range, s: int) -> list[list[int]]:
+    """The nearest inactive points that lie in one interval, and others to take if these show no junction.
 
     They are those of the interval with the first one if no point of it is active, or if the next one has active points;
     otherwise those of the next interval. All points of an interval are taken, because the polynomial through fewer points is
-    another one than that of the control, and crosses the bound elsewhere.
+    another one than that of the control, and crosses the bound elsewhere. If there is another junction between both
+    intervals, only the points of the first one belong to the way to the bound.
     """
     run = list(itertools.takewhile(lambda k: not binds[k], inactive))
     own, *later = (list(ks) for _, ks in itertools.groupby(run, lambda k: k // s))
     following = later[0] if later else []
-    return following if len(own) < s and len(following) == s else own
+    return [following, own] if len(own) < s and len(following) == s else [own]
 
 
 def _zero(

@@ -104,6 +104,9 @@ ALIGNMENTS = (
 # The largest distance of a node from its switch, as a share of the duration, over the square root of the rounding error.
 ALIGNED = 0.1
 AT_SWITCH = 1e-3  # the largest distance of a node from its switch, as a share of the duration, from which it can move there
+# Nodes come no closer to their switches if a mesh moves them by more than this share of the move three meshes before; and
+# they are close enough if two moves have changed the cost by less than this share of 1 + |J| each.
+CLOSER, SAME_COST = 0.5, 1e-9
 # Nodes per switch: a singular arc, on which polynomials swing from bound to bound, has fewer.
 LEAST_NODES = 4
 LEAST_AT_JUNCTIONS = 2  # nodes per junction
@@ -124,6 +127,9 @@ class Refinement:
         """**Arguments:** `may_align`: whether nodes may move onto the times at which a limited control switches."""
         self.problem, self.error = problem, error
         self.may_align, self.alignments = may_align, 0
+        # The moves of nodes to the meshes so far, as shares of the duration, and the costs before them.
+        self.moves: list[float] = []
+        self.costs: list[float] = []
         # Their times, as shares of the duration, when last looked for.
         self.switches: list[float] = []
         self.junctions: list[float] = []
@@ -163,7 +169,7 @@ class Refinement:
         shares = self._next_mesh(np.asarray(transcription.shares), len(transcription.rule.points))
         if shares is None:
             return None
-        self.alignments = 0
+        self._begin_alignments()
         kept = with_nodes_at(shares, self.switches)
         return self._on_mesh(shares if kept is None else kept, transcription, state)
 
@@ -192,10 +198,26 @@ class Refinement:
         if shares is None:
             shares = _aligned_mesh(old, self.switches + kept)
         least = ALIGNED * float(jnp.finfo(state.mu.dtype).eps) ** 0.5
-        if shares is None or np.max(np.abs(shares - old)) <= least:
+        move = np.inf if shares is None else float(np.max(np.abs(shares - old)))
+        if shares is None or move <= least or self._in_vain(move, state):
             return None
         self.alignments += 1
         return self._on_mesh(shares, transcription, state)
+
+    def _in_vain(self, move: float, state: SearchState) -> bool:
+        """Whether another mesh is in vain: nodes come no closer to their switches, or the cost hardly changes any more."""
+        self.moves.append(move)
+        self.costs.append(float(state.cost))
+        if len(self.moves) > 3 and move > CLOSER * self.moves[-4]:
+            return True
+        small = max(SAME_COST, 10 * float(jnp.finfo(state.mu.dtype).eps))
+        latest = self.costs[-3:]
+        changes = np.abs(np.diff(latest))
+        return len(latest) == 3 and bool(np.all(changes <= small * (1.0 + abs(latest[-1]))))
+
+    def _begin_alignments(self) -> None:
+        """Lets nodes move onto switches again, on a mesh with more intervals."""
+        self.alignments, self.moves, self.costs = 0, [], []
 
     def _look(self, transcription: Transcription, state: SearchState, parts: Parts | None) -> None:
         """Finds the switches and, if nodes follow them, the junctions of a solution."""
