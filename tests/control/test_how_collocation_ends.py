@@ -37,14 +37,15 @@ def only_zero(rate, cost):
 
 
 @pytest.mark.parametrize(
-    ("after", "effect", "words"),
+    ("after", "nearby", "effect", "words"),
     [
-        (2e5, 0.0, "multipliers: none were found, they grow from 5.0e+04 to 2.0e+05"),
-        (5e4, 0.0, ""),
-        (5e4, 1e-5, "multipliers: none were found, with those up to 5.0e+04 the violations"),
+        (2e5, 5e4, 0.0, "multipliers: none were found, they grow from 5.0e+04 to 2.0e+05"),
+        (5e4, 5e4, 0.0, ""),
+        (5e4, 1e3, 0.0, "multipliers: none were found, they grow from 1.0e+03 to 5.0e+04"),
+        (5e4, 5e4, 1e-5, "multipliers: none were found, with those up to 5.0e+04 the violations"),
     ],
 )
-def test_multipliers_with_a_smaller_tolerance(monkeypatch, after, effect, words):
+def test_multipliers_with_other_tolerances(monkeypatch, after, nearby, effect, words):
     """The multiplier of the condition x² = 0 grows as ε^(−1/2); that of the path limit x² ≤ 0 was 1e32 already, so that
     rounding changed the cost. The searches run in `benchmarks/control_verdicts.py`."""
     states: Any = [
@@ -52,6 +53,7 @@ def test_multipliers_with_a_smaller_tolerance(monkeypatch, after, effect, words)
     ]
     monkeypatch.setattr(_multipliers, "_tighter", lambda *_: states[1])
     monkeypatch.setattr(_multipliers, "cost_error", lambda *_: effect)
+    monkeypatch.setattr(_multipliers, "_multipliers_nearby", lambda *_: nearby)
     found = _multipliers.unbounded_multipliers(None, states[0], jnp.asarray(1e-9))  # pyright: ignore[reportArgumentType]
     assert found.startswith(words)
     assert bool(found) == bool(words)
