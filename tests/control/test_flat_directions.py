@@ -56,3 +56,26 @@ def test_a_family_of_initial_states():
         )  # fmt: skip
         result = control.solve(problem, control.Collocation(intervals=1, degree=2))
         assert (result.certificate.second_order, result.certificate.holds) == (kind, True)
+
+
+def test_a_family_of_geodesics():
+    """A sphere rolls, without slipping or spinning, until its south pole is on top: along a great circle in any direction.
+
+    The control across the given circle is zero, and no size of it follows from the guess. A displaced search that begins
+    with the motion of the circle, and not with that of the displaced control, comes back to the circle.
+    """
+    below = control.ConditionsAtEnd(
+        lambda q, u: jnp.stack([q[0] * q[1] + q[2] * q[3], q[0] * q[2] - q[1] * q[3]])
+    )
+    ts = jnp.linspace(0.0, 1.0, 11)
+    half = jnp.pi * ts / 2
+    circle = jnp.stack([jnp.cos(half), jnp.sin(half), 0 * ts, 0 * ts], axis=1)
+    rolling = jaxhamel.ODE(lambda t, q, c: jnp.concatenate([c, jnp.zeros(1)]), jaxhamel.SO3())
+    problem = control.ControlProblem(
+        rolling, circle[0], jnp.zeros(0), ts, Constant(jnp.array([jnp.pi, 0.0])),
+        (control.ControlEnergy(2.0),), (below,), (circle, jnp.zeros((11, 0))),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=10))
+    assert result.cost == pytest.approx(float(jnp.pi) ** 2, rel=1e-12)
+    assert result.certificate.second_order == "minimum, not isolated"
+    assert result.certificate.holds

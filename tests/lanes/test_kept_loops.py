@@ -11,6 +11,7 @@ from hypothesis import given as given_by_hypothesis
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from jaxhamel._lanes import _transform
 from jaxhamel._lanes._rules import _control_flow
 from jaxhamel.ensemble import lanes
 
@@ -131,6 +132,29 @@ def test_wide_turn_runs_under_vmap():
     with pytest.warns(UserWarning, match="more than 900 numbers of each lane in a turn"):
         found = jax.jit(lanes(f))(x)
     np.testing.assert_allclose(found, jax.vmap(f)(x), rtol=1e-9)
+
+
+def test_long_turn_of_an_inner_loop_runs_under_vmap(monkeypatch):
+    """It would compile for a minute; the loop around it, and all else, stays in lanes."""
+    monkeypatch.setattr(_transform, "LONGEST_INNER_TURN", 50)
+
+    def f(x, rows):
+        def inner(y, row):
+            return jnp.sin(y @ jnp.outer(row, row)) + 0.1 * y, y[0]
+
+        def turn(y, row):
+            y, seen = jax.lax.scan(inner, y, jnp.outer(jnp.arange(1.0, 9.0), row))
+            return y * jnp.exp(-(y**2)), seen[-1]
+
+        return jax.lax.scan(turn, x, rows)
+
+    _, x, _, rows = given(np.float64)
+    with pytest.warns(
+        UserWarning, match="a turn of a loop within a loop has .* operations of each lane"
+    ):
+        found = jax.jit(lanes(f))(x, rows)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(jax.vmap(f)(x, rows)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
 
 
 def test_gradient_of_a_long_loop_stores_no_factors():

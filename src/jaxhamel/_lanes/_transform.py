@@ -255,13 +255,24 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def _evaluate(closed, batched, size, quiet, *values) -> tuple:
-    """Runs the jaxpr in lanes, or under `vmap` if it has a primitive without a rule; see `OfLanes`."""
+# The most operations of one lane in a turn of a loop within a loop: longer ones compile for a minute
+# (docs/performance.md#long-loops).
+LONGEST_INNER_TURN = 20_000
+
+
+def _evaluate(closed, batched, size, quiet, *values, depth: int = 0) -> tuple:
+    """Runs the jaxpr in lanes, or under `vmap` if it has a primitive without a rule; see `OfLanes`.
+
+    `depth`: the number of loops of which this is a turn, one within the other.
+    """
     if is_described():
         return _mapped(closed, batched, size, values)
 
     def in_lanes(closed, batched, values):
         return _evaluate(closed, batched, size, quiet, *values)
+
+    def turn_in_lanes(closed, batched, values):
+        return _evaluate(closed, batched, size, quiet, *values, depth=depth + 1)
 
     arrays = array_parts(closed, batched, size)
     if arrays is not None:  # a small batch is one of the lanes of a larger one
@@ -274,6 +285,10 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         if not quiet:
             _warn(missing)
         return _mapped(closed, batched, size, values)
+    if depth > 1 and program.length() > LONGEST_INNER_TURN:
+        if not quiet:
+            _warn_of_long_turn(program.length())
+        return _mapped(closed, batched, size, values)
 
     blocks = program.graph.blocks
     if not quiet and any(x.is_wide for x in blocks):
@@ -284,7 +299,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         axes = [0 if varies else None for varies in batched]
         known = [*map(LaneArray, program.inputs, values, axes)]
         run = partial(_run_part, program.graph, bool(blocks), size)
-        parts = PartRunner(program.graph, run, in_lanes, size)
+        parts = PartRunner(program.graph, run, turn_in_lanes, size)
         return tuple(run_in_parts(known, blocks, program.outputs, list(closed.out_avals), parts))
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
@@ -332,6 +347,15 @@ def _warn(missing: Unsupported) -> None:
     warnings.warn(
         f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
         "elementwise operations, sums and products, or use jax.vmap to avoid this warning.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_of_long_turn(operations: int) -> None:
+    warnings.warn(
+        f"a turn of a loop within a loop has {operations:,} operations of each lane (at most {LONGEST_INNER_TURN:,}, since "
+        "more compile for a minute); it runs under jax.vmap between programs in lanes. Use jax.vmap to avoid this warning.",
         UserWarning,
         stacklevel=3,
     )

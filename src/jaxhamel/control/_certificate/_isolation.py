@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._certificate._violation import largest_effect
+from jaxhamel.control._certificate._violation import evaluated, largest_effect
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, resumed
@@ -25,19 +25,23 @@ FLOOR = (
 
 FAR_CHANGE = 1e-3  # relative change of the cost by a far step in the direction of largest curvature
 LONGEST = 0.3  # largest far step, as a share of the size of controls and parameters, where these are not zero
+SECOND_ORDER = 0.1  # largest terms of second order in the equations of motion, as a share of those of a near step's controls
+SHORTENED = 8  # a near step is shortened at most this number of times, to a quarter each
 RETURNED = 0.1  # a search that ends within this share of its step has come back to the point
 
 
 class FlatDirection(NamedTuple):
     """A direction of zero curvature.
 
-    - `c`, `p`: the change of the controls and of the parameters, of length 1 in the scaled controls and parameters.
+    - `c`, `p`, `x`: the change of the controls and of the parameters, of length 1 in the scaled controls and parameters, and
+      that of the nodes which follows from it.
     - `largest`: the largest curvature in absolute value, per unit of the scaled controls; `alone`: whether the curvature is
       zero in this direction only.
     """
 
     c: Float[np.ndarray, "N s m"]
     p: Float[np.ndarray, " p"]
+    x: Float[np.ndarray, "N+1 d"]
     largest: float
     alone: bool
 
@@ -74,6 +78,7 @@ def kind_along(
     sizes = transcription.sizes
     size = _largest_change(sizes, (state.w.c, state.w.p))
     near = STEP * (size + 1e-3) / _largest_change(sizes, flat[:2])
+    near = _within_first_order(transcription, state, flat, near)
     kind = _kind_of_point(_ends(transcription, state, flat, near, tolerance, lower), lower, equal)
     far = _far_step(state, flat, size, _largest_change(sizes, flat[:2]))
     if kind == "not a minimum" or far <= 3 * near:
@@ -83,6 +88,34 @@ def kind_along(
         return "not a minimum"
     back = [end.done and end.distance < RETURNED for end in ends]
     return "strict minimum" if flat.alone and all(back) else kind
+
+
+def _within_first_order(
+    transcription: Transcription, state: SearchState, flat: FlatDirection, length: float
+) -> float:
+    """The length of a near step at which the motion follows the controls to first order, at most the given length.
+
+    The size of a control that is zero is only guessed: a share of it may be half a turn.
+    """
+    moving = _step(flat, 1.0, state.w.c.dtype)
+    standing = (*moving[:2], jnp.zeros_like(moving[2]))
+
+    def defects(step, by: float) -> Float[np.ndarray, "N s d"]:
+        w = _displaced(transcription, state.w, tuple(by * x for x in step))
+        return np.asarray(evaluated(transcription, w)[1].stages, float)
+
+    at = defects(moving, 0.0)
+    for _ in range(SHORTENED):
+        first = np.max(np.abs(defects(standing, length) - at), initial=0.0)
+        both = defects(moving, length) + defects(moving, -length)
+        if not np.max(np.abs(both / 2 - at), initial=0.0) > SECOND_ORDER * first:
+            break
+        length /= 4
+    return length
+
+
+def _step(flat: FlatDirection, by: float, dtype: Any) -> tuple[Array, ...]:
+    return tuple(jnp.asarray(by * x, dtype) for x in flat[:3])
 
 
 def _far_step(state: SearchState, flat: FlatDirection, size: float, longest: float) -> float:
@@ -102,8 +135,7 @@ def _ends(
     lower: float,
 ) -> list[End]:
     """The points at which the two searches end that begin on either side of the solution."""
-    dtype = state.w.c.dtype
-    steps = [tuple(jnp.asarray(by * x, dtype) for x in flat[:2]) for by in (length, -length)]
+    steps = [_step(flat, by, state.w.c.dtype) for by in (length, -length)]
     return [_again(transcription, state, step, tolerance, lower) for step in steps]
 
 
@@ -132,18 +164,24 @@ def _again(
     else:
         change = np.inf
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
-    distance = _largest_change(sizes, way) / _largest_change(sizes, step)
+    distance = _largest_change(sizes, way) / _largest_change(sizes, step[:2])
     return End(change, distance, bool(end.done), doubt)
 
 
 def _displaced(
     transcription: Transcription, w: CollocationPoint, step: tuple[Array, ...]
 ) -> CollocationPoint:
-    """The iterate with other controls and parameters, and with the free coordinates of its first node among these."""
+    """The iterate with other controls and parameters, and with the motion that follows from them to first order.
+
+    If the motion stayed, the first iteration could bring the controls back to it as well as the motion to the controls.
+    """
     p = _inside_bounds(transcription, w.p, step[1])
     own = p[int(transcription.free_time) : transcription.n_own]
-    x = w.x.at[0, np.asarray(transcription.free_start, int)].set(own)
-    return w._replace(x=x, c=w.c + step[0], p=p)
+    moved = step[2]
+    x = (w.x + moved).at[0, np.asarray(transcription.free_start, int)].set(own)
+    share = jnp.asarray(transcription.rule.points, w.X.dtype)[None, :, None]
+    X = w.X + (1 - share) * moved[:-1, None] + share * moved[1:, None]
+    return w._replace(x=x, X=X, c=w.c + step[0], p=p)
 
 
 def _largest_change(sizes: TypicalSizes | None, change: tuple[Any, ...]) -> float:

@@ -34,7 +34,8 @@ class ReducedMatrices(NamedTuple):
 
     - `H`: the Hessian; `terms`: the sums of the absolute values of the terms of its entries, by which rounding is judged.
     - `D`: the rows of conditions and active limits; `barrier`: the Hessian of the barrier of the other limits.
-    - `controls`: the controls by v; `integrals`: ∫_0^t v / T at all points, times the roots of the quadrature weights.
+    - `controls`, `nodes`: the controls and the nodes by v; `integrals`: ∫_0^t v / T at all points, times the roots of the
+      quadrature weights.
     """
 
     H: Dense
@@ -42,6 +43,7 @@ class ReducedMatrices(NamedTuple):
     D: Dense
     barrier: Dense
     controls: Dense
+    nodes: Dense
     integrals: Dense
 
     @property
@@ -59,7 +61,7 @@ def reduced_matrices(
     scale = _scale(transcription, state)
     v = len(scale)
     total, terms, barrier, rows = (np.zeros((k, v)) for k in (v, v, v, D.shape[1]))
-    limits, controls = [], []
+    limits, controls, nodes = [], [], []
     of_barrier, at_ends = _barrier_curvature(transcription, state)
     for i, o in enumerate(_in_controls(A, _gains(A, scale, shapes), scale, shapes)):
         of_limits = G[i] @ o
@@ -69,13 +71,14 @@ def reduced_matrices(
         barrier += (of_limits.T * np.where(active[i], 0.0, of_barrier[i])) @ of_limits
         limits.append(of_limits[active[i]])
         controls.append(o[shapes.d : shapes.d + shapes.c])
+        nodes.append(o[: shapes.d])
+    nodes.append(A[-1] @ o)
     binds = _active_bounds(transcription, state)
     ends = np.arange(v - len(binds), v)
     barrier[ends, ends] += np.where(binds, 0.0, at_ends) * scale[ends] ** 2
     D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
-    return ReducedMatrices(
-        total, terms, D, barrier, np.concatenate(controls), _integrals(transcription, state)
-    )
+    by_v = np.concatenate(controls), np.concatenate(nodes), _integrals(transcription, state)
+    return ReducedMatrices(total, terms, D, barrier, *by_v)
 
 
 def _integrals(transcription: Transcription, state: SearchState) -> Dense:

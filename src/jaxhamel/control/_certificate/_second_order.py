@@ -104,7 +104,11 @@ def _by_curvature(
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
     direction = basis @ vectors[:, 0]
     count = state.w.c.size
-    change = (found.controls @ direction).reshape(state.w.c.shape), direction[count:]
+    change = (
+        (found.controls @ direction).reshape(state.w.c.shape),
+        direction[count:],
+        (found.nodes @ direction).reshape(state.w.x.shape),
+    )
     alone = held or int(np.sum(values <= small)) == 1
     return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone), falls)
 
