@@ -1,5 +1,7 @@
 """Families of problems: closed forms for each value, the same optima as alone, failures that lose no other value."""
 
+import _thread
+import time
 from functools import cache
 
 import equinox as eqx
@@ -317,3 +319,23 @@ def test_stacked_trees_are_their_rows(rows):
     for k, row in enumerate(rows):
         np.testing.assert_array_equal(stacked.at(k)["x"], row)
         assert stacked.at(k)["f"] is jnp.sin
+
+
+def test_ctrl_c_keeps_the_optima_found_so_far(monkeypatch):
+    """Ctrl-C during the third of five searches that run one after the other."""
+    monkeypatch.setattr(_side_by_side, "cores", lambda: 1)
+    calls, given = [], _side_by_side.more_iterations
+
+    def interrupting(*arguments):
+        calls.append(1)
+        if len(calls) == 4:  # the first call compiles
+            _thread.interrupt_main()
+            time.sleep(0.5)  # until the main thread has noticed
+        return given(*arguments)
+
+    monkeypatch.setattr(_side_by_side, "more_iterations", interrupting)
+    family = control.solve_family(cart, carts(5), control.Collocation(intervals=4, degree=3))
+    assert 2 <= int(np.sum(family.converged)) < 5
+    assert family.status[-1] == "interrupted"
+    solved = np.flatnonzero(family.converged)
+    np.testing.assert_allclose(family.cost[solved], exact(carts(5))[solved], rtol=1e-9)

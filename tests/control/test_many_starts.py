@@ -1,9 +1,12 @@
 """Collocation from many starts: a wheel reaches an angle in either direction and with different numbers of turns."""
 
+import _thread
+import time
 from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jaxhamel
 from jaxhamel import control
@@ -114,3 +117,30 @@ def test_an_optimum_far_from_that_of_the_coarse_mesh_is_another(monkeypatch):
     before = SimpleNamespace(cost=np.array([1.0, 1.0, 1.0]), w=lines(1.0, 1.0, 1.0))
     after = SimpleNamespace(cost=np.array([1.001, 1.1, 1.0]), w=lines(1.01, 1.0, 1.3))
     assert _coarse_mesh.are_same(None, before, None, after).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_ctrl_c_keeps_what_is_found(together, monkeypatch):
+    """Ctrl-C after the first turns, or during the second search of those that run alone: the best point so far is returned,
+    and its certificate does not hold."""
+    monkeypatch.setattr(_side_by_side, "FEW_SEARCHES", 0 if together else 32)
+    monkeypatch.setattr(_side_by_side, "STARTS_AT_ONCE", 2)
+    monkeypatch.setattr(_side_by_side, "cores", lambda: 1)
+    name = "take_turns" if together else "more_iterations"
+    calls, given = [], getattr(_side_by_side, name)
+
+    def interrupting(*arguments):
+        calls.append(1)
+        found = given(*arguments)
+        if len(calls) == (2 if together else 3):
+            _thread.interrupt_main()
+            time.sleep(0.5)  # until the main thread has noticed
+        return found
+
+    monkeypatch.setattr(_side_by_side, name, interrupting)
+    result = solved_from_five_starts()
+    assert "interrupted" in result.status
+    assert not result.converged
+    assert result.certificate is not None
+    assert not result.certificate.holds
+    assert len(calls) <= 5

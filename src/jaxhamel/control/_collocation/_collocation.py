@@ -7,6 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._search._loop import Verdict
 from jaxhamel.control._checks._collocation import check_collocation
 from jaxhamel.control._checks._families import check_family
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
@@ -96,7 +97,7 @@ class Collocation(eqx.Module):
         many.run(self.max_iterations, search.began + self.max_seconds)
         best = many.best()
         search.state, search.may_start_anew, search.fresh = resumed(best), False, False
-        result = search.result(search.run(progress))
+        result = search.result(_ended(search, many, progress))
         assert result.certificate is not None
         optima = many.optima()
         certificate = result.certificate._replace(
@@ -114,3 +115,13 @@ class Collocation(eqx.Module):
         search = FamilySearch(self, problems_of(problem_of, values, count), values)
         search.run()
         return Family(problem_of, values, search)
+
+
+def _ended(
+    search: CollocationSearch, many: ManyStarts, progress: Callable[..., Any] | None
+) -> Verdict:
+    """Continues the search from the best of many starts, unless Ctrl-C has ended these."""
+    if not many.interrupted.is_set():
+        return search.run(progress)
+    search.look_at_start()
+    return search.interrupted()

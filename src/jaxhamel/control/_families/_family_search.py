@@ -1,6 +1,7 @@
 """The searches of a family: side by side from each problem's own guess, and one by one where that does not suffice."""
 
 import dataclasses
+import threading
 import time
 from typing import Any, NamedTuple
 
@@ -92,11 +93,12 @@ class FamilySearch:
 
     def run(self) -> None:
         """Runs all searches to their ends, or to the limits of the method."""
-        budget = Budget(min(self.method.max_iterations, MOST_TOGETHER), self.until)
+        most = min(self.method.max_iterations, MOST_TOGETHER)
+        budget = Budget(most, self.until, threading.Event())
         found = self._searched_together(budget)
         self.states: SearchState = jax.tree.map(np.asarray, found)
         for k in self._unfinished():
-            if time.monotonic() > self.until:
+            if budget.is_over():
                 break
             self.alone[k] = self.continued(k, self.until)
 

@@ -1,5 +1,6 @@
 """Searches by collocation from many starts at once, and the distinct optima that they find."""
 
+import threading
 from typing import Any
 
 import jax
@@ -50,6 +51,7 @@ class ManyStarts:
     ):
         self.problem, self.transcription, self.starts = problem, transcription, starts
         self.barrier, self.tolerance = barrier, tolerance
+        self.interrupted = threading.Event()  # set by Ctrl-C
         self.motions = _motions(transcription, problem, starts)
         # After `run`: the last states of the searches on the given mesh, with a leading axis, and the number of starts for
         # which each of them stands.
@@ -58,7 +60,7 @@ class ManyStarts:
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
-        budget, every = Budget(iterations, until), np.arange(len(self.starts))
+        budget, every = Budget(iterations, until, self.interrupted), np.arange(len(self.starts))
         coarse = coarse_mesh(self.problem, self.transcription)
         found, counts, left = [], [], every
         if coarse is not None and not are_few(len(every)):
@@ -93,7 +95,7 @@ class ManyStarts:
         self, coarse: Transcription, which: Int[np.ndarray, " L"], budget: Budget
     ) -> tuple[SearchState, list[Int[np.ndarray, " k"]]]:
         """(the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
-        few = Budget(min(budget.iterations, MOST_ITERATIONS), budget.until)
+        few = budget._replace(iterations=min(budget.iterations, MOST_ITERATIONS))
         first = self._first_states(coarse, which)
         given = Stacked.of_one(coarse), first, self.tolerance
         states = SideBySide(*given, tries=True).run(few)

@@ -34,10 +34,17 @@ FEW_SEARCHES = 32
 
 
 class Budget(NamedTuple):
-    """The largest number of iterations of a search, and the value of `time.monotonic` at which all searches stop."""
+    """The largest number of iterations of a search, the value of `time.monotonic` at which all searches stop, and an event
+    that Ctrl-C sets: they then stop after their turns, and what they have found is kept.
+    """
 
     iterations: int
     until: float
+    interrupted: threading.Event
+
+    def is_over(self) -> bool:
+        """Whether all searches stop."""
+        return self.interrupted.is_set() or time.monotonic() > self.until
 
 
 def are_solved(states: SearchState) -> Bool[np.ndarray, " S"]:
@@ -73,14 +80,14 @@ def searched_one_by_one(
     """
     count = states.mu.shape[0]
     rows = [strong(along(states, k)) for k in range(count)]
-    if time.monotonic() < budget.until:  # compiles, in one thread
+    if not budget.is_over():  # compiles, in one thread
         more_iterations(transcriptions.at(0), rows[0], tolerance, jnp.asarray(0))
 
     def one(k: int, is_late: Callable[[], bool]) -> SearchState:
         given = transcriptions.at(k), rows[k], tolerance, budget.iterations
         return _searched_alone(*given, is_late)
 
-    found = _in_threads(one, count, budget.until)
+    found = _in_threads(one, count, budget)
     return jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
@@ -121,13 +128,13 @@ class SideBySide:
     def run(self, budget: Budget) -> SearchState:
         """Runs all searches to their ends or to the limits of the budget, and returns their last states."""
         most = jnp.asarray(budget.iterations)
-        if time.monotonic() < budget.until:
+        if not budget.is_over():
             self._take_turns(0, most)  # compiles, in one thread
 
         def one(k: int, is_late: Callable[[], bool]) -> SearchState:
             return self._search(k, most, is_late)
 
-        found = _in_threads(one, len(self.groups), budget.until)
+        found = _in_threads(one, len(self.groups), budget)
         first = np.unique(self.places, return_index=True)[1]
         return along(joined(found), first)
 
@@ -191,20 +198,23 @@ def _is_over(state: SearchState) -> bool:
 
 
 def _in_threads(
-    one: Callable[[int, Callable[[], bool]], SearchState], count: int, until: float
+    one: Callable[[int, Callable[[], bool]], SearchState], count: int, budget: Budget
 ) -> list[SearchState]:
-    """The results of `one`(k, is_late) for k = 0 … `count` − 1, computed in threads that stop at the time `until`."""
-    stopped = threading.Event()
+    """The results of `one`(k, is_late) for k = 0 … `count` − 1, computed in threads that stop when the budget is over."""
+    failed = threading.Event()
 
-    def is_late():
-        return stopped.is_set() or time.monotonic() > until
+    def is_late() -> bool:
+        return failed.is_set() or budget.is_over()
 
     with ThreadPoolExecutor(_threads()) as pool:
+        each = [pool.submit(one, k, is_late) for k in range(count)]
         try:
-            each = [pool.submit(one, k, is_late) for k in range(count)]
+            return [future.result() for future in each]
+        except KeyboardInterrupt:
+            budget.interrupted.set()
             return [future.result() for future in each]
         finally:
-            stopped.set()
+            failed.set()
 
 
 def in_groups(many: int) -> Int[np.ndarray, "G k"]:
