@@ -23,7 +23,7 @@ def end_at_records(control: Control, ts: Any, dt: Any) -> bool:
 
 def time_within_step(records: list[Recorded], ts: Any, dt: Any) -> float | None:
     """A time of the records within a step, None if there is none, NaN if a record is traced."""
-    if _checks.any_tracer(records):
+    if _checks.any_tracer([record.edges for record in records]):
         return math.nan
     edges = np.concatenate([np.ravel(np.asarray(record.edges)) for record in records])
     ends = _ends(np.asarray(ts, float), float(dt))

@@ -24,11 +24,16 @@ def leaf_of(tree: Any, path: str) -> Any:
 def _inside(tree: Any, part: str) -> Any:
     if isinstance(tree, Mapping):
         return tree[part]
-    if not part.isdigit():
-        return getattr(tree, part)
-    if eqx.is_array(tree) and int(part) >= tree.shape[0]:  # JAX would take the last entry
+    if eqx.is_array(tree):
+        return tree[_index(part, tree.shape)]
+    return tree[int(part)] if part.isdigit() else getattr(tree, part)
+
+
+def _index(part: str, shape: tuple[int, ...]) -> int:
+    """The index of an entry. **Raises:** `IndexError` for other text, and beyond the end, where JAX takes the last entry."""
+    if not (part.isdigit() and shape and int(part) < shape[0]):
         raise IndexError(part)
-    return tree[int(part)]
+    return int(part)
 
 
 def unit_at(tree: Any, path: str) -> str:
@@ -55,6 +60,7 @@ def _array_and_index(tree: Any, path: str) -> tuple[str, tuple[int, ...]]:
     parts = path.split(".")
     for i, part in enumerate(parts):
         if eqx.is_array(tree):
+            leaf_of(tree, ".".join(parts[i:]))  # raises for what is no index
             return ".".join(parts[:i]), tuple(map(int, parts[i:]))
         tree = _inside(tree, part)
     return path, ()
