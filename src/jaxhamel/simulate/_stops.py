@@ -8,9 +8,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._typing import Scalar
 
-_PROLONGED = (
-    0.01  # a step is prolonged by at most this part; in a method of order 5 the error grows by 6 %
-)
+# A step is prolonged by at most this part of its length; with a method of order 5 its error grows by 6 %.
+_PROLONGED = 0.01
 
 
 class Stops(NamedTuple):

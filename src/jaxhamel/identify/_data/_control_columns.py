@@ -31,13 +31,12 @@ class ControlColumns:
 
     - `columns`: their names, one for each control of the system, in its order.
     - `between`: `"held"` for commands, each of which holds until the next one, `"linear"` for samples of a continuous
-      signal, `"smooth"` for a motion, two rates of which are needed: angles of masses on rails, read by encoders.
+      signal, `"smooth"` for a motion whose two rates are needed: angles of masses on rails, read by encoders.
     - `factor`: the control for a value of 1 in the column, one number or one for each column, `(m,)`: a torque constant, or
       the factor of a unit.
     - `delay`: the dead time between the row and the effect [s], not negative; until then the first value acts.
-
-    - `knots`: of a smooth control, in a second. The spline of degree 5 is the nearest to the samples in least squares: more
-      knots follow faster motion, and more of the noise.
+    - `knots`: the number of knots of a smooth control in a second. Its spline of degree 5 is the nearest one to the samples
+      in least squares: with more knots it follows faster motion, and more of the noise.
 
     An empty cell keeps the value of the row above (held), is filled in along the straight line (linear), or is left out
     (smooth).

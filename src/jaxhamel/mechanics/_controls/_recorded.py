@@ -36,10 +36,11 @@ class Recorded(eqx.Module):
     - `ts`: the increasing times t_k of the record [s], `(T,)`, T ≥ 2.
     - `values`: the control at these times, `(T, m)`, or `(T,)` for one control.
     - `between`: `"held"` for commands that a controller sends and holds until it sends the next one; `"linear"` for
-      samples of a signal that changes continuously, such as a measured force. A held record taken for a linear one arrives
-      half a sampling period too early.
+      samples of a signal that changes continuously, such as a measured force. A held record that is taken for a
+      linear one acts half a sampling period too early.
 
-    `jaxhamel.simulate` ends a step at each t_k, so that a jump costs no accuracy and no rejected steps; so does `identify`.
+    `jaxhamel.simulate` ends a step at each t_k, so that a jump costs no accuracy and no rejected steps. `identify` takes a
+    held record with its mean over each of its steps.
     The control is defined from t_0 to t_{T−1}, a held one for one more period. For a signal that arrives later by a dead
     time τ give `ts + τ`. Values and times are leaves: other records of the same length do not recompile, and motions have
     derivatives by them.
@@ -52,7 +53,7 @@ class Recorded(eqx.Module):
 
     edges: Float[
         Array, " T"
-    ]  # the times from which on each c_k acts: t_k, earlier by a few units of rounding
+    ]  # from which on each c_k acts: t_k, earlier by a few units of rounding
     values: Float[Array, "T m"]
     between: Literal["held", "linear"] = eqx.field(static=True)
 
