@@ -1,7 +1,5 @@
 """Families of problems: closed forms for each value, the same optima as alone, failures that lose no other value."""
 
-import _thread
-import time
 from functools import cache
 
 import equinox as eqx
@@ -22,6 +20,7 @@ from jaxhamel.control._many_starts._stacked import Stacked
 from jaxhamel.mechanics import Constant
 from jaxhamel.systems import CartPole
 from tests.control.cart import Cart, least_energy
+from tests.control.ctrl_c import interrupt_at
 
 METHOD = control.Collocation(intervals=4, degree=3, tolerance=1e-11)
 
@@ -322,18 +321,8 @@ def test_stacked_trees_are_their_rows(rows):
 
 
 def test_ctrl_c_keeps_the_optima_found_so_far(monkeypatch):
-    """Ctrl-C during the third of five searches that run one after the other."""
-    monkeypatch.setattr(_side_by_side, "cores", lambda: 1)
-    calls, given = [], _side_by_side.more_iterations
-
-    def interrupting(*arguments):
-        calls.append(1)
-        if len(calls) == 4:  # the first call compiles
-            _thread.interrupt_main()
-            time.sleep(0.5)  # until the main thread has noticed
-        return given(*arguments)
-
-    monkeypatch.setattr(_side_by_side, "more_iterations", interrupting)
+    """Ctrl-C during the third of five searches that run one after the other; the first call compiles."""
+    interrupt_at("more_iterations", 4, monkeypatch)
     family = control.solve_family(cart, carts(5), control.Collocation(intervals=4, degree=3))
     assert 2 <= int(np.sum(family.converged)) < 5
     assert family.status[-1] == "interrupted"

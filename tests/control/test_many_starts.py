@@ -1,7 +1,5 @@
 """Collocation from many starts: a wheel reaches an angle in either direction and with different numbers of turns."""
 
-import _thread
-import time
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -13,6 +11,7 @@ from jaxhamel import control
 from jaxhamel.control._many_starts import _coarse_mesh, _many_starts, _side_by_side
 from jaxhamel.control._many_starts._optima import optima_of
 from jaxhamel.mechanics import Constant
+from tests.control.ctrl_c import interrupt_at
 
 
 class Wheel(jaxhamel.System):
@@ -125,22 +124,10 @@ def test_ctrl_c_keeps_what_is_found(together, monkeypatch):
     and its certificate does not hold."""
     monkeypatch.setattr(_side_by_side, "FEW_SEARCHES", 0 if together else 32)
     monkeypatch.setattr(_side_by_side, "STARTS_AT_ONCE", 2)
-    monkeypatch.setattr(_side_by_side, "cores", lambda: 1)
-    name = "take_turns" if together else "more_iterations"
-    calls, given = [], getattr(_side_by_side, name)
-
-    def interrupting(*arguments):
-        calls.append(1)
-        found = given(*arguments)
-        if len(calls) == (2 if together else 3):
-            _thread.interrupt_main()
-            time.sleep(0.5)  # until the main thread has noticed
-        return found
-
-    monkeypatch.setattr(_side_by_side, name, interrupting)
+    name, call = ("take_turns", 2) if together else ("more_iterations", 3)
+    interrupt_at(name, call, monkeypatch)
     result = solved_from_five_starts()
     assert "interrupted" in result.status
     assert not result.converged
     assert result.certificate is not None
     assert not result.certificate.holds
-    assert len(calls) <= 5
