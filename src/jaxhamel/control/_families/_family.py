@@ -17,7 +17,6 @@ from jaxhamel.control._checks._families import traced_problem_of
 from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._derivatives_of_optima._lagrangian import lagrangian
-from jaxhamel.control._families._family_search import FamilySearch
 from jaxhamel.control._families._optima import optima_of
 from jaxhamel.control._families._problems import ProblemOf
 from jaxhamel.control._many_starts._stacked import Stacked
@@ -40,8 +39,9 @@ class Family:
     - `seconds`: time of the search.
     """
 
-    def __init__(self, problem_of: ProblemOf, values: Any, search: FamilySearch):
-        self.values = values
+    # `search` is a FamilySearch: a class of this folder, which public signatures leave out
+    def __init__(self, problem_of: ProblemOf, values: Any, search: Any):
+        self.values: Any = values
         self._problem_of, self._search = problem_of, search
         found = optima_of(search)
         self.cost: Float[Array, " K"] = found.cost
@@ -49,7 +49,7 @@ class Family:
         self.q: Configuration = found.states[0]
         self.u: Float[Array, "K N+1 k"] = found.states[1]
         points = search.transcriptions.shared.rule.points
-        self.control = PiecewisePolynomial(found.ts, found.controls, points)
+        self.control: PiecewisePolynomial = PiecewisePolynomial(found.ts, found.controls, points)
         self.costates: Float[Array, "K N+1 d"] = found.costates
         self.design: dict[str, Array] = found.design
         self.stationarity: Float[Array, " K"] = found.stationarity
