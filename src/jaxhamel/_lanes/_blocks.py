@@ -118,7 +118,7 @@ RunPart = Callable[[list[LaneArray], list[Nodes], list[Any]], Sequence[Any]]
 
 
 class PartRunner(NamedTuple):
-    """How the parts of a program with blocks run, for `size` lanes.
+    """Runs the parts of a program between and within its operations on arrays, for `size` lanes.
 
     `run`: computes a part without blocks; `in_lanes`: runs a program in lanes, such as a turn of a loop.
     """

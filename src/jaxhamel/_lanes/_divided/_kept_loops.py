@@ -221,7 +221,7 @@ def _while(
 
 
 def _turn_and_test(loop: KeptLoop, test: ClosedJaxpr, ends_apart: bool) -> ClosedJaxpr:
-    """One turn of a `while` loop, and whether another one follows.
+    """The program of one turn of a `while` loop and of the test whether the loop goes on.
 
     `ends_apart`: whether lanes end apart; a lane that is done keeps its values.
     """

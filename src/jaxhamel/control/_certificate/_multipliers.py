@@ -21,7 +21,7 @@ from jaxhamel.control._scaling._sizes import of_size, size_of
 # Multipliers are examined where an error of the size of the tolerance changes the cost by more than this fraction.
 SENSITIVE = 1e-6
 TIGHTER = 1e-3  # ratio of the smaller tolerance to the given one, and of this to the larger one
-# The change of states and controls from which the search with the larger tolerance starts, as a share of their sizes.
+# The search with the larger tolerance starts from states and controls that are changed by this share of their sizes.
 NEARBY = 1e-3
 GROWTH = 3.0  # multipliers that grow by this factor count as unbounded; ε^(−1/2) gives 30
 

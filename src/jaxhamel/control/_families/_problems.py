@@ -46,7 +46,7 @@ def problems_of(problem_of: ProblemOf, values: Any, count: int) -> Stacked:
 
 
 def _problem(problem_of: ProblemOf, values: Any, k: int) -> ControlProblem:
-    """The problem of the k-th value."""
+    """Makes the problem for the k-th of the given values."""
     with of_value(k):
         value = jax.tree.map(lambda x: jnp.asarray(x)[k], values)
         found = problem_of(value)

@@ -45,7 +45,7 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which each must gain less than the two before
-# At first the cost may be lower by this share without the limits beside the arcs.
+# A mesh with arcs leaves out limits beside them at first. A cost that falls by more than this share is not accepted.
 LARGEST_FALL = 0.01
 HARDLY = 100.0  # the largest violation beside an arc for which its bound moves inwards, as a multiple of the one allowed
 FALLS = 0.5  # a violation falls if it is at most this share of the larger one of the two before

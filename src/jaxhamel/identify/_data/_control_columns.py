@@ -57,7 +57,7 @@ class ControlColumns:
     def recorded(
         self, ts: Float[np.ndarray, " T"], table: Mapping[str, Float[np.ndarray, " T"]]
     ) -> Recorded | Spline:
-        """The control with the values of a table's columns, in which NaN is a missing value, at the times `ts`.
+        """Makes the control from the table's columns, whose rows have the times `ts`; NaN stands for a missing value.
 
         **Raises:** `ValueError` for a column without a value in its first row, or in its last one unless it is held, and for
         gaps wider than the knots of a smooth one.
