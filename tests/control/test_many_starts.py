@@ -9,7 +9,7 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._many_starts import _coarse_mesh, _many_starts, _side_by_side
-from jaxhamel.control._many_starts._optima import optima_of
+from jaxhamel.control._many_starts._many_starts import optima_of
 from jaxhamel.mechanics import Constant
 from tests.control.ctrl_c import interrupt_at
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxhamel._lanes._in_fusions import OPTIONS, takes_fusions
+from jaxhamel._lanes._tracing import OPTIONS, takes_fusions
 from jaxhamel._lanes._xla_cpu import _fusion, _one_loop
 from jaxhamel._lanes._xla_cpu._fusion import TAKEN, fusions_work, is_taken
 from jaxhamel._lanes._xla_cpu._loop_fusion import fused_loop

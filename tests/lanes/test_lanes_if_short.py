@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel._lanes._lanes_if_short import lanes_if_short
+from jaxhamel._lanes._one_lane import lanes_if_short
 
 X = jnp.linspace(0.1, 1.0, 40).reshape(20, 2)
 SCALE = jnp.asarray(1.7)

@@ -8,10 +8,9 @@ import jaxlib.version
 import numpy as np
 import pytest
 
-from jaxhamel._cores import cores
 from jaxhamel._lanes import _program
 from jaxhamel._lanes._xla_cpu import _fusion, _one_loop, _parts, _pieces
-from jaxhamel._lanes._xla_cpu._jit import known_here
+from jaxhamel._lanes._xla_cpu._jit import cores, known_here
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
 from jaxhamel._lanes._xla_cpu._trigonometry import sine_and_cosine
 from jaxhamel.ensemble import lanes

@@ -7,7 +7,7 @@ import pytest
 
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._rules._elimination_order import elimination_order
+from jaxhamel._lanes._rules._sparse_factors import elimination_order
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.mechanics import symmetric_solve
 

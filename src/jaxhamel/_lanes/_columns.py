@@ -1,4 +1,4 @@
-"""Converts a batch of pytrees to columns and back: one vector over the batch for each number of a pytree."""
+"""Converts a batch of pytrees or arrays to columns and back: one vector over the batch for each number of an entry."""
 
 import math
 from collections.abc import Iterable
@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._tracing import is_described
 
 # one array for each number: (B,) in lanes, () for a single trajectory
 Columns = tuple[Float[Array, "*B"], ...]
@@ -100,3 +101,19 @@ def widened(columns: Columns, more: int) -> Columns:
 def _widened(x: Float[Array, " B"], more: int) -> Array:
     last = jax.lax.stop_gradient(x[-1:])
     return jnp.concatenate([x, jnp.broadcast_to(last, (more,))])
+
+
+def entries_of_array(batched: bool, value) -> list:
+    """The entries of an array: (B,) vectors if it has a leading axis of lanes, otherwise scalars."""
+    if not batched:
+        return list(jnp.ravel(value)) if np.ndim(value) else [value]
+    flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))
+    return [flat[:, i] for i in range(flat.shape[1])]
+
+
+def array_of_entries(entries: list, aval, size: int):
+    """One array with a leading axis of lanes, of (B,) vectors."""
+    if not entries:
+        return jnp.zeros((size, *aval.shape), aval.dtype)
+    columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]
+    return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))

@@ -1,4 +1,4 @@
-"""`one_lane`: runs a function of a single trajectory as scalar operations where that is faster."""
+"""`one_lane` and `lanes_if_short`: run a function of one or many trajectories as scalar operations where that is faster."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._linear_algebra import is_too_large
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
-from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
+from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works, one_loop_works
 
 # The largest ratio of scalar operations to operations on arrays. Where it is larger, arrays are long, and operations on them
 # compile faster (docs/performance.md#one-lane).
@@ -153,3 +153,36 @@ def all_equations(jaxpr, times: int = 1) -> Iterator[tuple[Any, int]]:
         yield equation, times
         for inner, executed in record.executed(equation) if record.executed else ():
             yield from all_equations(inner.jaxpr, times * executed)
+
+
+def lanes_if_short(f: Callable) -> Callable:
+    """`jax.vmap(f)`, written out for lanes where f is short enough and all its primitives have a rule:
+
+        lanes_if_short(f)(x)[b] = f(x[b]) .
+
+    Under `vmap`, second derivatives of small systems pass through some hundred small arrays, each written to memory by a
+    loop of its own; in lanes they are one loop (docs/performance.md#derivatives-of-collocation). f is traced once in either
+    case.
+
+    **Arguments:** `f`: a function of pytrees of arrays, each with a leading axis of lanes in the call.
+    """
+
+    def batched(*args):
+        leaves, structure = jax.tree.flatten(args)
+        found = []
+
+        def flat(*entries):
+            out, out_structure = jax.tree.flatten(f(*jax.tree.unflatten(structure, entries)))
+            found.append(out_structure)
+            return [jnp.asarray(leaf) for leaf in out]
+
+        closed, varies, values = traced(flat, [True] * len(leaves), leaves)
+        size = leaves[0].shape[0]
+        if one_loop_works() and is_worth_it(closed, varies):
+            out = run_traced(closed, varies, values, size, quiet=True)
+        else:
+            axes = [0 if x else None for x in varies]
+            out = jax.vmap(jaxpr_as_fun(closed), axes, axis_size=size)(*values)
+        return jax.tree.unflatten(found[0], out)
+
+    return batched

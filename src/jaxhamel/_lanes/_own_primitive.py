@@ -8,7 +8,7 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from jaxhamel._lanes._in_fusions import as_its_program
+from jaxhamel._lanes._tracing import as_its_program
 
 
 def own_primitive(

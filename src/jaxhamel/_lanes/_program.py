@@ -12,9 +12,9 @@ from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lanes._graph._ranks import entries_axis
-from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._rules._own_definition import own_definition
 from jaxhamel._lanes._rules._primitives import primitive_of
+from jaxhamel._lanes._tracing import in_fusions
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_loop_works, run_in_one_loop
 from jaxhamel._lanes._xla_cpu._parts import length

@@ -18,19 +18,18 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
 from jaxhamel._lanes._blocks import LaneArray, PartRunner, run_in_parts
+from jaxhamel._lanes._columns import array_of_entries, entries_of_array
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._derivatives._summed import run_with_sums, takes_sums
-from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
+from jaxhamel._lanes._divided._jaxprs import traced_constants_first
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
-from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
-from jaxhamel._lanes._traced_constants import traced_constants_first
+from jaxhamel._lanes._tracing import in_fusions, is_described
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, in_one_kernel
 

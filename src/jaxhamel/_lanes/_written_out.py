@@ -9,8 +9,8 @@ from jax.extend.core import ClosedJaxpr
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._graph._nodes import Unsupported, node_numbers
-from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._program import Program, scalarise
+from jaxhamel._lanes._tracing import in_fusions
 from jaxhamel._lanes._transform import traced
 
 

@@ -13,13 +13,12 @@ from jaxhamel import _checks
 from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Equation
-from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._checks._members import check_slope
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
-from jaxhamel.ensemble._paths import paths
+from jaxhamel.ensemble._paths import by_tolerance, paths
 from jaxhamel.simulate import AutoAdjoint
 from jaxhamel.simulate._solvers._runge_kutta import tableau
 from jaxhamel.simulate._step_size import watched_pid

@@ -20,7 +20,6 @@ from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Equation
-from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
@@ -28,7 +27,7 @@ from jaxhamel.ensemble._equal_steps._recorded_steps import before_jumps
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import in_velocities, method_on
-from jaxhamel.ensemble._paths import paths
+from jaxhamel.ensemble._paths import by_tolerance, paths
 from jaxhamel.mechanics import ROUTES, System, VectorField
 from jaxhamel.mechanics._checks._system import check_route
 from jaxhamel.simulate import simulate

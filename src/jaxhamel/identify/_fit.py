@@ -1,6 +1,5 @@
 """`fit`: solves an identification problem in rounds, each of which starts where the last one ended."""
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
+from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._problem import Problem
 from jaxhamel.identify._rounds import Fit
@@ -79,7 +79,7 @@ def fit_many(
     _checks.check_starts(
         starts, problem.model.coordinates().shape[0], "Give one row of coordinates for each start."
     )
-    _checks.check_count("at_once", os.cpu_count() if at_once is None else at_once)
+    _checks.check_count("at_once", cores() if at_once is None else at_once)
     double, stop = jax.config.read("jax_enable_x64"), threading.Event()
     fits = [Fit(problem, solver, z, **options, stop=stop) for z in jnp.asarray(starts)]
 
@@ -88,7 +88,7 @@ def fit_many(
             return one.estimate()
 
     found = [fits[0].estimate()]
-    with ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(at_once or cores()) as pool:
         others = [pool.submit(run, one) for one in fits[1:]]
         try:
             wait(others)

@@ -6,6 +6,7 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import jax
+import numpy as np
 
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._derivatives._active_inputs import tangent_maps
@@ -15,10 +16,11 @@ from jaxhamel._lanes._derivatives._linear_map import (
     transposed_by_columns,
 )
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
+from jaxhamel._lanes._fused_turns import LONGEST_TURN, length_of_lanes
 from jaxhamel._lanes._written_turn import LARGEST_WRITTEN
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.simulate._end_time import ForwardMode, in_one_call
-from jaxhamel.simulate._solvers._first_slope import with_first_slope
+from jaxhamel.simulate._solvers._projected import unprojected
 from jaxhamel.simulate._step_size import FixedStep
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
@@ -229,3 +231,30 @@ def _by_columns(jvp, moving):
         return transposed_by_columns(lambda e: jvp(leaves, e), [leaves[i] for i in moving], y_bar)
 
     return vjp
+
+
+def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs of an adjoint's loop with the first slope, or unchanged.
+
+    The slope is added if the method reuses its last one and if a step has few enough operations for one fusion.
+    """
+    state, terms, args = inputs["init_state"], inputs["terms"], inputs["args"]
+    if not _keeps_last(inputs["solver"]) or inputs["passed_solver_state"]:
+        return inputs
+    rate = jax.make_jaxpr(lambda: terms.vf(state.tprev, state.y, args))()
+    if not 0 < _stages(inputs["solver"]) * length_of_lanes(rate.jaxpr) <= LONGEST_TURN:
+        return inputs
+    slope = terms.vf(state.tprev, state.y, args)
+    known = eqx.tree_at(lambda s: s.solver_state, state, (np.False_, slope))
+    return inputs | {"init_state": known}
+
+
+def _keeps_last(solver: Any) -> bool:
+    """Whether the state of a solver, or of the method that it projects, is (first step, slope)."""
+    tableau = getattr(unprojected(solver), "tableau", None)
+    is_explicit = isinstance(unprojected(solver), diffrax.AbstractERK)
+    return is_explicit and isinstance(tableau, diffrax.ButcherTableau) and tableau.fsal
+
+
+def _stages(solver: Any) -> int:
+    return unprojected(solver).tableau.num_stages

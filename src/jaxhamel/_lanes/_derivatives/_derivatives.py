@@ -4,19 +4,25 @@ JAX differentiates the function of one trajectory, by the function's own rules w
 derivative is then written out like the function itself. Only x is stored between the forward and the backward pass. JAX's
 transpose of the scalar operations would keep every factor of every product and compiles a hundred times as long
 (docs/performance.md#reverse-mode).
+
+Reverse mode computes each turn of a loop again. JAX would store the factors of every product for all turns: in lanes each
+would be a vector in memory, and a turn of the backward loop would read thousands of them. Computed again, a turn stores only
+the values that it begins with. A loop that is written out loses nothing: its repeated operations are merged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
-from jaxhamel._lanes._derivatives._recomputed_turns import with_recomputed_turns
+from jaxhamel._lanes._divided._jaxprs import CALLS, called_program, evaluated
+from jaxhamel._lanes._rules._control_flow import carried_and_scanned
 
 # (function of one trajectory, whether each input varies from lane to lane, batch size, inputs) -> results of the batch
 RunBatch = Callable[[Callable, list[bool], int, list], list]
@@ -91,3 +97,32 @@ def _of_active(function, floats, active, x):
 
 def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
+
+
+def with_recomputed_turns(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The function of a program in which reverse mode computes each turn of a `scan` again."""
+    if not _has_loop(closed):
+        return jaxpr_as_fun(closed)
+    return lambda *values: evaluated(closed, values, _scan)
+
+
+def _has_loop(closed: ClosedJaxpr) -> bool:
+    """Whether a program, or one that it calls, has a `scan`."""
+    equations = closed.jaxpr.eqns
+    called = [called_program(e) for e in equations if e.primitive.name in CALLS]
+    return any(e.primitive.name == "scan" for e in equations) or any(map(_has_loop, called))
+
+
+def _scan(equation: Any, operands: list[Any]) -> list[Any] | None:
+    if equation.primitive.name != "scan":
+        return None
+    params, (first, end) = equation.params, carried_and_scanned(equation)
+    fixed, carry, rows = operands[:first], operands[first:end], operands[end:]
+    again = jax.checkpoint(with_recomputed_turns(params["jaxpr"]), prevent_cse=False)
+
+    def turn(carry: Sequence[Any], rows: Sequence[Any]):
+        out = again(*fixed, *carry, *rows)
+        return out[: end - first], out[end - first :]
+
+    last, stacked = lax.scan(turn, carry, rows, params["length"], params["reverse"])
+    return [*last, *stacked]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._entries import array_of_entries, entries_of_array
+from jaxhamel._lanes._columns import array_of_entries, entries_of_array
 from jaxhamel._lanes._graph._nodes import node_numbers
 from jaxhamel._lanes._graph._sums_of_products import SumsOfProducts, sums_of_products
 from jaxhamel._lanes._program import Program

@@ -1,6 +1,6 @@
 """Runs functions such as tanh on arrays with every entry as a lane of its own.
 
-A program that is compiled for fusions over the lanes (`_in_fusions`) uses XLA's older code generator, which does not
+A program that is compiled for fusions over the lanes (`_tracing`) uses XLA's older code generator, which does not
 vectorise these functions outside of such fusions: they take four times as long (docs/performance.md#networks-in-lanes).
 """
 

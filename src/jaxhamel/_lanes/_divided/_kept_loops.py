@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from jaxhamel._lanes._columns import array_of_entries, entries_of_array
 from jaxhamel._lanes._divided._jaxprs import inlined, varying_results, with_results
-from jaxhamel._lanes._entries import array_of_entries, entries_of_array
 
 # (program, whether each input varies from lane to lane, inputs) -> results of all lanes
 RunInLanes = Callable[[ClosedJaxpr, list[bool], list[Any]], Sequence[Any]]

@@ -15,8 +15,7 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, each
-from jaxhamel._lanes._graph._primitive import Kind, Primitive
-from jaxhamel._lanes._rules._kernel_conditions import writes_one_window
+from jaxhamel._lanes._graph._primitive import Kind, Primitive, writes_one_window
 
 # For many lanes, a gather over at most this many positions becomes `select`s, which stay in the loop over the lanes. A table
 # look-up leaves that loop, with all that it depends on: a binary search, whose look-ups depend on each other, or a matrix

@@ -15,7 +15,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._divided._kept_loops import RunInLanes
-from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
+from jaxhamel._lanes._graph._primitive import LONGEST_PRODUCT
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 

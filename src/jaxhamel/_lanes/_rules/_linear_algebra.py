@@ -12,8 +12,8 @@ from jaxhamel._lanes._blocks import TooLarge, add_block
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
-from jaxhamel._lanes._rules._elimination_order import elimination_order, solution_operations
 from jaxhamel._lanes._rules._large_solve import solutions
+from jaxhamel._lanes._rules._sparse_factors import elimination_order, solution_operations
 from jaxhamel._lanes._solutions._symmetric_solve import NAME as SYMMETRIC_SOLVE
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 
@@ -125,7 +125,7 @@ def symmetric_solve(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[N
     """Solves M X = B by M = L D Lᵀ without pivoting, from the lower triangle of M, row by row.
 
     The order of operations in each entry is that of `mechanics/_small_solve.py`, unless zeros of M make another order of the
-    rows shorter (`_elimination_order`).
+    rows shorter (`elimination_order`).
     """
     dtype = equation.outvars[0].aval.dtype
     _check_real(equation, dtype)

@@ -12,8 +12,7 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, along
-from jaxhamel._lanes._graph._primitive import Kind, Primitive
-from jaxhamel._lanes._rules._kernel_conditions import is_short_sum, is_small_product
+from jaxhamel._lanes._graph._primitive import Kind, Primitive, is_short_sum, is_small_product
 from jaxhamel._lanes._rules._products import (
     MOST_SHARED_SUMS,
     dot_general,

@@ -11,11 +11,10 @@ import numpy as np
 from jaxhamel._lanes._derivatives._pullback import pullback_rule
 from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._graph._primitive import Kind, Primitive, is_short_sum
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._rules._fourier import FOURIER
 from jaxhamel._lanes._rules._indexing import INDEXING
-from jaxhamel._lanes._rules._kernel_conditions import is_short_sum
 from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
 from jaxhamel._lanes._rules._moves_and_sums import MOVES, SUMS
 from jaxhamel._lanes._rules._operator_solve import OPERATOR_SOLVE

@@ -16,9 +16,9 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import ad
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._divided._jaxprs import traced_constants_first
 from jaxhamel._lanes._own_primitive import own_primitive
 from jaxhamel._lanes._solutions._symmetric_solve import symmetric_solve
-from jaxhamel._lanes._traced_constants import traced_constants_first
 
 
 def operator_solve(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._compiled import compiled
-from jaxhamel._lanes._in_fusions import OPTIONS, takes_fusions
+from jaxhamel._lanes._tracing import OPTIONS, takes_fusions
 from jaxhamel._lanes._xla_cpu._fusion import fusions_work
 
 P = ParamSpec("P")
@@ -123,3 +123,8 @@ def _are_known(*options: tuple[str, Any]) -> bool:
     except (RuntimeError, ValueError):
         return False
     return True
+
+
+def cores() -> int:
+    """The number of cores that this process may run on: those of its affinity mask where the system has one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,7 @@
 The function of a `reduce_window` (`_one_loop`) is one loop of up to some 3,700 operations; a longer one is cut into
 several, which pass vectors to each other. An `mhlo.fusion` of 25,000 operations stays one loop, and compiles in a tenth of
 the time. XLA's newer code generator ends the process at such a fusion (of several results only the tuple has a layout,
-jaxlib 0.10.2). So only programs that the older generator compiles have fusions (`_in_fusions`); in any other program the
+jaxlib 0.10.2). So only programs that the older generator compiles have fusions (`_tracing`); in any other program the
 same primitive is lowered to the loops of `_one_loop`.
 Timings: docs/performance.md#fusions-of-ensembles.
 """
@@ -21,8 +21,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import jaxpr_as_fun
 from jax.interpreters import ad, mlir
 
-from jaxhamel._lanes._in_fusions import is_compiled_with_options
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
+from jaxhamel._lanes._tracing import is_compiled_with_options
 from jaxhamel._lanes._xla_cpu._fusion import flat_program, lower_fusion
 
 # The fewest and the most operations of a fusion: with fewer a window (`_one_loop`) is faster, and 25,000 take 18 s to trace

@@ -20,10 +20,9 @@ import jaxlib.version
 import numpy as np
 from jax import lax
 
-from jaxhamel._cores import cores
-from jaxhamel._lanes._described import is_described
-from jaxhamel._lanes._in_fusions import in_fusions
+from jaxhamel._lanes._tracing import in_fusions, is_described
 from jaxhamel._lanes._xla_cpu._fusion import fused
+from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel._lanes._xla_cpu._loop_fusion import (
     LONGEST_FUSION,
     MOST_SHARED,

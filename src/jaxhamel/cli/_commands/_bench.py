@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel._cores import cores
+from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel._typing import Time
 from jaxhamel.cli._results._outcome import versions
 from jaxhamel.cli._scenario._validate import brief

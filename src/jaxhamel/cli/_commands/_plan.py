@@ -17,8 +17,7 @@ from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import SEARCH, folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import write_all, write_columns, write_summary
-from jaxhamel.cli._results._resumed import point_stands
+from jaxhamel.cli._results._outputs import point_stands, write_all, write_columns, write_summary
 from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario

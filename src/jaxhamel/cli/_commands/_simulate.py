@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from jaxhamel._cores import cores
+from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder

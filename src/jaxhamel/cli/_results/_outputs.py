@@ -12,7 +12,11 @@ import numpy as np
 
 from jaxhamel._files import sync, write_text, written
 from jaxhamel._words import cell
+from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._results._folder import SEARCH, over_at_first
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._search_file import SearchFile
+from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
 from jaxhamel.viz._motion._page import View, view
@@ -177,3 +181,23 @@ def _without_long_lists(value: Any) -> Any:
 def _count(value: Any) -> int:
     """Number of entries in nested lists, which may have different lengths."""
     return sum(map(_count, value)) if isinstance(value, list) else 1
+
+
+def point_stands(
+    scenario: Scenario, file: SearchFile, budget: float, started: float, top: Mapping[str, Any]
+) -> None:
+    """Notes that the point of the search before is on disk, and writes a summary of a search without an iteration.
+
+    **Arguments:** `budget`: the time limit of the command [s]; `top`: further entries of the summary.
+    """
+    guard.on_disk(f"{scenario.name}: {over_at_first(budget, file.path)}")
+    words = (
+        f"the command was ended before the first iteration of the resumed search; the point of the search before is still "
+        f"in {file.path}: go on with --resume"
+    )
+    reached = {"iterations": 0, "converged": False}
+    seconds = time.monotonic() - started
+    outcome = Outcome(
+        "control", scenario, "failed", words, started, seconds, reached, files=(SEARCH,), top=top
+    )
+    write_summary(file.path.parent / "summary.json", outcome.summary(["summary.json"]))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._lanes_if_short import lanes_if_short
+from jaxhamel._lanes._one_lane import lanes_if_short
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription

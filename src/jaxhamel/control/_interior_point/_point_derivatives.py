@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._lanes_if_short import lanes_if_short
+from jaxhamel._lanes._one_lane import lanes_if_short
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from jaxhamel._cores import cores
+from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel.control._collocation._transcription import Transcription, along
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, strong

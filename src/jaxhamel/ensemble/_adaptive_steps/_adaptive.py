@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
-from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._divided._array_equations import LEAST_SHARED
+from jaxhamel._lanes._tracing import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
-from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._tracing import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
     Backward,

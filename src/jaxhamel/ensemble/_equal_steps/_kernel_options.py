@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from jaxhamel._checks._values import type_of
-from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._tracing import is_described
 
 
 @dataclasses.dataclass(frozen=True)

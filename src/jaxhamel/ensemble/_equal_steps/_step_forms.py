@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
-from jaxhamel._lanes._in_fusions import in_fusions
+from jaxhamel._lanes._tracing import in_fusions
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import Written
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from jaxhamel._lanes._divided._jaxprs import traced_constants_first
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._traced_constants import traced_constants_first
 from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 

@@ -24,7 +24,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxhamel._content._kinds import INSTALLED, names_in
 from jaxhamel._content._walk import cells_with_values
-from jaxhamel._lanes._described import for_description
+from jaxhamel._lanes._tracing import for_description
 
 WRITTEN_OUT = 8  # arrays with at most this many numbers are written out
 # parameters that do not affect the results of an operation

@@ -6,7 +6,6 @@ on the device that computed it. A single program that is partitioned over the de
 differently if there are several, and rounds differently (seen with jax 0.10.2 on the rolling ball).
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import Float
 
-from jaxhamel._lanes._xla_cpu._jit import WIDE, known_here
+from jaxhamel._lanes._xla_cpu._jit import WIDE, cores, known_here
 
 AHEAD = 2  # tasks queued for each thread, so that no thread waits for the reader
 
@@ -45,7 +44,7 @@ class Devices:
     def threads(self) -> int:
         """Number of worker threads: one per device; with a single CPU device one per core, as a lane program uses one."""
         alone = len(self._devices) == 1 and jax.default_backend() == "cpu"
-        return _cores() if alone else len(self._devices)
+        return cores() if alone else len(self._devices)
 
     def __call__(self, number: int, sample: dict[str, np.ndarray]) -> Any:
         """Evaluates one block on device `number` modulo the number of devices; safe to call from several threads."""
@@ -76,13 +75,6 @@ def in_order(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> 
         finally:  # also if the reader stops early
             for future in waiting:
                 future.cancel()
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 class Elsewhere(RuntimeError):

@@ -12,7 +12,7 @@ from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel._lanes._derivatives._derivatives import is_float
-from jaxhamel._lanes._traced_constants import traced_constants_first
+from jaxhamel._lanes._divided._jaxprs import traced_constants_first
 
 
 class LoopProgram(NamedTuple):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
-from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._tracing import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (

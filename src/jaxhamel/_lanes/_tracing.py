@@ -1,8 +1,12 @@
-"""Marks programs that may contain fusions over the lanes (`_xla_cpu/_loop_fusion.py`).
+"""Contexts in which a program is traced: it will be compiled with fusions over the lanes, or it is only described.
 
-XLA has two code generators for fusions, and a compiler option chooses between them. The newer one, the default, ends the
-process at a fusion over the lanes. So a program that is compiled with `OPTIONS` is traced under a name that ends in
-`SUFFIX`, which is also the name of its module: only in such a module is a fusion lowered as one.
+*Fusions over the lanes* (`_xla_cpu/_loop_fusion.py`). XLA has two code generators for fusions, and a compiler option chooses
+between them. The newer one, the default, ends the process at a fusion over the lanes. So a program that is compiled with
+`OPTIONS` is traced under a name that ends in `SUFFIX`, which is also the name of its module: only in such a module is a
+fusion lowered as one.
+
+*Descriptions*. The form in which `lanes` writes out a program depends on the devices and on the number of cores. A program
+that is to be compared with one from another machine is traced in the form of `jax.vmap` instead.
 """
 
 import functools
@@ -11,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from jaxhamel._compiled import without_collections
 
@@ -68,3 +74,26 @@ def _set(value: bool) -> Iterator[None]:
         yield
     finally:
         _IN_FUSIONS.reset(token)
+
+
+_DESCRIBED: ContextVar[bool] = ContextVar("jaxhamel_described", default=False)
+
+
+@contextmanager
+def for_description() -> Iterator[None]:
+    """A context in which programs are traced only to be described.
+
+    The context sets metadata for XLA. They are part of the keys of JAX's caches of traced functions, so that JAX never runs
+    a program that was traced in this context.
+    """
+    token = _DESCRIBED.set(True)
+    try:
+        with set_xla_metadata(jaxhamel="described"):
+            yield
+    finally:
+        _DESCRIBED.reset(token)
+
+
+def is_described() -> bool:
+    """Whether the current trace only serves to describe the program."""
+    return _DESCRIBED.get()
