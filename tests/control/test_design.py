@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
-from jaxhamel.control._collocation._design import values_by_name
+from jaxhamel.control._problem._limits import values_by_name
 from tests.control.cart import Cart, least_energy
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation import _new_start, _phases
+from jaxhamel.control._collocation import _before_solution, _new_start
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._new_start import MANY_SHORT, creeps
 from jaxhamel.control._collocation._tightening import largest_nearby
@@ -31,7 +31,7 @@ def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
     limit x ≤ 1.5 is inactive."""
     monkeypatch.setattr(_new_start, "COARSE", 2)
     calls = iter([True])
-    monkeypatch.setattr(_phases, "creeps", lambda *_: next(calls, False))
+    monkeypatch.setattr(_before_solution, "creeps", lambda *_: next(calls, False))
     limit = control.PathLimit(lambda t, q, u, control: q, upper=1.5, name="wall")
     constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), limit)
     problem = least_energy(constraints=constraints)

@@ -30,13 +30,7 @@ from jaxhamel.control._problem._costs import Tracking as Tracking
 # isort: split
 # Collocation
 from jaxhamel.control._collocation._collocation import Collocation as Collocation
-from jaxhamel.control._collocation._design import DesignParameter as DesignParameter
-from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
-from jaxhamel.control._collocation._limits import PathLimit as PathLimit
 from jaxhamel.control._collocation._points import PiecewisePolynomial as PiecewisePolynomial
-from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
-from jaxhamel.control._collocation._scalar_costs import InitialCost as InitialCost
-from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost
 from jaxhamel.control._derivatives_of_optima._neighbour import (
     NeighbouringOptimum as NeighbouringOptimum,
 )
@@ -45,6 +39,12 @@ from jaxhamel.control._derivatives_of_optima._sensitivity import sensitivity as 
 from jaxhamel.control._problem._boundary import BoundaryConditions as BoundaryConditions
 from jaxhamel.control._problem._boundary import FreeInitialState as FreeInitialState
 from jaxhamel.control._problem._boundary import Periodic as Periodic
+from jaxhamel.control._problem._limits import DesignParameter as DesignParameter
+from jaxhamel.control._problem._limits import FreeEndTime as FreeEndTime
+from jaxhamel.control._problem._limits import PathLimit as PathLimit
+from jaxhamel.control._problem._scalar_costs import FinalCost as FinalCost
+from jaxhamel.control._problem._scalar_costs import InitialCost as InitialCost
+from jaxhamel.control._problem._scalar_costs import RunningCost as RunningCost
 
 # isort: split
 # Phases

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel.control._collocation._design import values_by_name
+from jaxhamel.control._problem._limits import values_by_name
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed

@@ -10,9 +10,9 @@ from jaxtyping import Array
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._balls import ball_to_point
-from jaxhamel.control._collocation._design import DesignParameter
 from jaxhamel.control._problem._boundary import FreeInitialState
 from jaxhamel.control._problem._costs import AbstractConstraint, AbstractCost
+from jaxhamel.control._problem._limits import DesignParameter
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import quaternion_matrix
 from jaxhamel.mechanics import MovingParts, System

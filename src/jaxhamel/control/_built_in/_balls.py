@@ -19,8 +19,8 @@ from jaxhamel.control._built_in._parts import (
     smooth_step,
     spline_through,
 )
-from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._curves import Spline
+from jaxhamel.control._problem._limits import PathLimit
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.mechanics import MovingParts

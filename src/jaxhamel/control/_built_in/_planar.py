@@ -9,8 +9,8 @@ from jaxtyping import Array
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._parts import least_effort, on_geodesic, smooth_step
-from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._costs import StateAtEnd
+from jaxhamel.control._problem._limits import PathLimit
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Kinematic, MovingParts
 from jaxhamel.systems import (

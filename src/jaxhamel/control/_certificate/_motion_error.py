@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import OneInterval
-from jaxhamel.control._collocation._scalar_costs import RunningCost, total
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
@@ -18,6 +17,7 @@ from jaxhamel.control._collocation._transcription import (
 )
 from jaxhamel.control._interior_point._derivatives import points_of
 from jaxhamel.control._problem._costs import running_residual
+from jaxhamel.control._problem._scalar_costs import RunningCost, total
 from jaxhamel.control._scaling._sizes import in_size, size_of
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import local

@@ -19,9 +19,9 @@ from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Residuals, evaluate
+from jaxhamel.control._problem._limits import PathLimit
 from jaxhamel.control._scaling._sizes import size_of
 
 STEP = 1e-2  # δ, as a share of the sizes of the unknowns

@@ -16,12 +16,12 @@ from jaxhamel._checks._arguments import (
 )
 from jaxhamel._checks._values import described, type_of
 from jaxhamel.control._collocation._collocation import Collocation
-from jaxhamel.control._collocation._scalar_costs import InitialCost
 from jaxhamel.control._problem._boundary import (
     AbstractBoundaryConditions,
     FreeInitialState,
 )
 from jaxhamel.control._problem._costs import ControlAt
+from jaxhamel.control._problem._scalar_costs import InitialCost
 
 
 def check_indirect(method) -> None:

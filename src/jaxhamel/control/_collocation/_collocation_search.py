@@ -19,11 +19,13 @@ from jaxhamel.control._certificate._endings import (
     without_bound,
 )
 from jaxhamel.control._certificate._violation import evaluated
+from jaxhamel.control._collocation import _at_solution as at_solution
+from jaxhamel.control._collocation import _before_solution as before_solution
+from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._checkpoint import to_arrays
 from jaxhamel.control._collocation._elastic import (
     Elastic,
 )
-from jaxhamel.control._collocation._phases import PhasedSearch
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._result import Result
@@ -34,8 +36,38 @@ STALL = 60  # iterations after which a feasible search that comes no closer is e
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 
 
-class CollocationSearch(PhasedSearch):
-    """The search of `Collocation`, with several iterations in one call."""
+# The changes of a search between its iterations, in the order in which they are tried; at most one is made. Between the two
+# groups the search may go back to a solution with Gauss points, from which all changes are tried once more.
+FIRST_CHANGES = (
+    before_solution.bends_at_once,
+    at_solution.has_moving_nodes,
+    at_solution.corrects_arcs,
+    at_solution.gives_up_unit,
+    at_solution.changes_points,
+    at_solution.aligns,
+    at_solution.follows_arcs,
+)
+LATER_CHANGES = (
+    at_solution.frees_nodes,
+    at_solution.tightens,
+    at_solution.refines,
+    at_solution.changes_unit,
+    before_solution.starts_anew,
+    before_solution.leaves_coarse_mesh,
+    before_solution.bends,
+    before_solution.relaxes,
+    before_solution.returns_from_elastic,
+)
+
+
+class CollocationSearch(AdaptiveSearch):
+    """The search of `Collocation`, with several iterations in one call.
+
+    A search with limits whose steps are all short starts anew, on a coarse mesh if its own mesh is fine. A search that does
+    not come closer to feasible points continues with the elastic problem; if the solution of this problem is feasible, the
+    search continues from it with the problem itself. At a solution nodes move onto switches, kinks and boundary arcs, bounds
+    move inwards where polynomials overshoot them, and the mesh is refined.
+    """
 
     # Whether the search has looked for functions whose gradients jump; it does so once.
     examined_kinks: bool = False
@@ -66,7 +98,16 @@ class CollocationSearch(PhasedSearch):
         table[0] = self.cost_unit * table[0]
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
-        self.change_phase()
+        self.change_problem()
+
+    def change_problem(self) -> None:
+        """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
+        if any(change(self) for change in FIRST_CHANGES):
+            return
+        if at_solution.returns_to_gauss(self):
+            self.change_problem()
+        else:
+            any(change(self) for change in LATER_CHANGES)
 
     def look_at_start(self) -> None:
         scaled, residuals = evaluated(self.transcription, self.state.w)

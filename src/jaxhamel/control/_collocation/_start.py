@@ -20,18 +20,19 @@ from jaxhamel.control._checks._collocation import (
     check_target_within,
 )
 from jaxhamel.control._checks._problem_parts import check_one_initial_state, check_one_target
-from jaxhamel.control._collocation._design import (
-    DesignParameter,
-    bounds_of_designs,
-    values_of_designs,
-)
 from jaxhamel.control._collocation._elastic import inside
-from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._problem._boundary import FreeInitialState
 from jaxhamel.control._problem._costs import StateAtEnd
+from jaxhamel.control._problem._limits import (
+    DesignParameter,
+    FreeEndTime,
+    PathLimit,
+    bounds_of_designs,
+    values_of_designs,
+)
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._scaling._sizes import TypicalSizes, in_size, of_size, size_of
 from jaxhamel.geometry import AbstractSpace

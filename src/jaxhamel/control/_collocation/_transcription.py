@@ -19,11 +19,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.control._collocation._design import DesignParameter, with_designs
 from jaxhamel.control._collocation._points import OneInterval, PointRule
-from jaxhamel.control._collocation._scalar_costs import FinalCost, InitialCost, RunningCost, total
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
+from jaxhamel.control._problem._limits import DesignParameter, with_designs
+from jaxhamel.control._problem._scalar_costs import FinalCost, InitialCost, RunningCost, total
 from jaxhamel.control._scaling._sizes import TypicalSizes
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.control._collocation._design import values_by_name
 from jaxhamel.control._collocation._points import PointRule, lagrange
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
@@ -17,6 +16,7 @@ from jaxhamel.control._families._family_search import FamilySearch
 from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._many_starts._stacked import Stacked
+from jaxhamel.control._problem._limits import values_by_name
 
 
 class OptimumNumbers(NamedTuple):

@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _lapack
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.control._collocation._scalar_costs import RunningCost, total
 from jaxhamel.control._problem._costs import running_residual
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._problem._scalar_costs import RunningCost, total
 from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._acceleration import motion
 

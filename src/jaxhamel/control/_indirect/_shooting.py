@@ -18,9 +18,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.control._collocation._limits import FreeEndTime
 from jaxhamel.control._collocation._points import basis_at, rule
-from jaxhamel.control._collocation._scalar_costs import FinalCost, total
 from jaxhamel.control._collocation._transcription import along
 from jaxhamel.control._indirect._pontryagin import (
     Extended,
@@ -29,7 +27,9 @@ from jaxhamel.control._indirect._pontryagin import (
     optimal_control,
 )
 from jaxhamel.control._problem._costs import constraint_residual, final_residual
+from jaxhamel.control._problem._limits import FreeEndTime
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._problem._scalar_costs import FinalCost, total
 from jaxhamel.mechanics import Constant
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._scalar_costs import RunningCost
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Derivatives,
@@ -26,6 +25,7 @@ from jaxhamel.control._interior_point._derivatives import (
     with_start,
 )
 from jaxhamel.control._interior_point._once import once
+from jaxhamel.control._problem._scalar_costs import RunningCost
 
 
 def gauss_newton_parts(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:

@@ -10,16 +10,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._collocation._design import DesignParameter
-from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
-from jaxhamel.control._collocation._scalar_costs import (
+from jaxhamel.control._problem._boundary import AbstractBoundaryConditions, EndState
+from jaxhamel.control._problem._costs import AbstractConstraint, AbstractCost
+from jaxhamel.control._problem._limits import DesignParameter, FreeEndTime, PathLimit
+from jaxhamel.control._problem._scalar_costs import (
     AbstractScalarCost,
     FinalCost,
     InitialCost,
     RunningCost,
 )
-from jaxhamel.control._problem._boundary import AbstractBoundaryConditions, EndState
-from jaxhamel.control._problem._costs import AbstractConstraint, AbstractCost
 from jaxhamel.mechanics import System
 
 

@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_moving_horizon, check_width
 from jaxhamel.control._checks._estimates import check_estimate
-from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, belief_about_mean
 from jaxhamel.control._loop._estimators._model import (
     as_matrix,
@@ -21,6 +20,7 @@ from jaxhamel.control._loop._estimators._model import (
 )
 from jaxhamel.control._loop._estimators._smoother import Chain, filtered, smoothed
 from jaxhamel.control._loop._estimators._within_limits import Inequalities, within
+from jaxhamel.control._problem._limits import PathLimit
 from jaxhamel.mechanics import Constant, as_control
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 

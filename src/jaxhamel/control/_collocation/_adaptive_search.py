@@ -1,0 +1,202 @@
+"""A search by collocation whose problem may change between iterations: its set-up, its state, and how it continues."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel._search._loop import AbstractSearch
+from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._endings import (
+    negligible_violation,
+    sizes_of_constraints,
+)
+from jaxhamel.control._checks._collocation import check_fits
+from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, points_of, unit_of
+from jaxhamel.control._collocation._elastic import (
+    Elastic,
+    least_violations,
+    original,
+    with_slacks_inside,
+)
+from jaxhamel.control._collocation._new_start import (
+    comes_no_closer,
+    is_far,
+)
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._start import (
+    chosen_points,
+    first_iterate,
+    guessed,
+    shares_of,
+    transcribe,
+)
+from jaxhamel.control._collocation._tightening import (
+    Tightening,
+)
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._interior_point import STUCK
+from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
+from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
+from jaxhamel.control._mesh._moving_nodes import MovingNodes
+from jaxhamel.control._mesh._refinement import Refinement
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._scaling._cost_unit import Scaling, Solution, first_unit, in_unit
+from jaxhamel.control._scaling._measured_sizes import sizes_at
+
+MOST_BENDS = 2  # the largest number of starts from bent controls
+
+
+class AdaptiveSearch(AbstractSearch):
+    """A search by collocation that may continue with other bounds, another mesh, start or problem.
+
+    The changes themselves are functions of the search, in `_before_solution` and `_at_solution`.
+    """
+
+    def __init__(
+        self,
+        method: Any,
+        problem: ControlProblem,
+        saved: Mapping[str, np.ndarray] | None = None,
+        found: tuple[Transcription, SearchState] | None = None,
+    ):
+        """Sets up the search.
+
+        **Arguments:** `saved`: arrays of `to_arrays` from which the search continues; `found`: a transcription of the
+        problem and the state of another search, from which it continues; both None: it starts from the guess.
+        """
+        super().__init__(method.max_iterations, method.max_seconds)
+        self.problem = problem
+        dtype = problem.u0.dtype
+        least = 1e-12 if dtype == jnp.float64 else 1e-5
+        self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
+        self.barrier: Array = jnp.asarray(method.barrier, dtype)
+        self.may_change_points: bool = method.points == "auto"
+        self.gauss: Solved | None = (
+            None  # the solution before the points changed, while arcs are looked for
+        )
+        self.scaling = Scaling()
+        fresh = saved is None and found is None
+        self.bends = 0 if fresh else MOST_BENDS
+        self.fresh = fresh  # whether the search stands at the guess, bent or not
+        self.transcription: Transcription
+        self.state: SearchState
+        self.transcription, self.state = found or self._begin(method, saved)
+        self.first: CollocationPoint = self.state.w
+        if saved is not None:
+            begin = self.state
+            self.state = check_fits(from_arrays(saved, self.transcription, begin))
+        self.tight: Transcription = self.transcription  # with bounds tightened between the points
+        self.tightening = Tightening(0.5 * bounds_of(dtype).violation)
+        may_align = method.intervals is not None or method.error is not None
+        self.refinement = Refinement(problem, method.error, may_align)
+        self.may_start_anew = fresh and bool(self.transcription.limits)
+        # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
+        self.fine: tuple[Transcription, SearchState] | None = None
+        self.moving = MovingNodes()
+        bounds = bounds_of(dtype)
+        self.arcs = ArcSearch(self.refinement, 1e-3 * bounds.cost, 0.5 * bounds.violation)
+        self.elastic: Elastic | None = None
+        self.before_elastic = self.state
+        self.since = 0  # the iteration at which this phase began
+        self.restorations = 0
+        self.parts: Any = None  # derivatives at the last iterate
+        self.pace = np.inf
+
+    def _begin(
+        self, method: Any, saved: Mapping[str, np.ndarray] | None
+    ) -> tuple[Transcription, SearchState]:
+        """The transcription on the method's mesh or on the saved one, and the state at the guess."""
+        problem = self.problem
+        shares = shares_of(problem, method.intervals)
+        if saved is not None:
+            shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
+        kind = points_of(saved) if saved is not None and self.may_change_points else None
+        points = rule(kind or chosen_points(method.points, problem), method.degree)
+        transcription = transcribe(problem, points, shares)
+        w = first_iterate(
+            transcription, problem.ts, guessed(problem), problem.curve, (problem.q0, problem.u0),
+            problem.ts[-1],
+        )  # fmt: skip
+        sizes = sizes_at(transcription, w)
+        if sizes is not None:
+            transcription = dataclasses.replace(transcription, sizes=sizes)
+            w = with_slacks_inside(transcription, w)
+        begin = first_state(transcription, w, self.barrier)
+        unit = first_unit(transcription, w) if saved is None else unit_of(saved)
+        return in_unit(transcription, unit), begin
+
+    def go_on(self, state: SearchState) -> None:
+        """Continues the search from `state` with another compiled program."""
+        self.state, self.parts = state, None
+        self.since, self.pace = len(self.rows), np.inf
+        self.tightening.forget()
+
+    def take_solution(self, solved: Solved) -> None:
+        """Continues from a solution of the problem itself, on its mesh."""
+        self.transcription, self.state, self.parts = solved
+        self.tight = self.transcription
+
+    def takes_posed(self, posed: Posed) -> bool:
+        """Continues with another mesh and other bounds; returns True."""
+        self.transcription, self.tight, state = posed
+        self.moving.forget()
+        self.go_on(state)
+        return True
+
+    def takes_mesh(self, found: tuple[Transcription, SearchState] | None) -> bool:
+        """Continues on another mesh; returns whether there is one."""
+        if found is None:
+            return False
+        self.transcription, state = found
+        self.tight = self.transcription
+        self.moving.forget()
+        self.go_on(state)
+        return True
+
+    def takes(self, found: Solution | None) -> bool:
+        """Continues from `found`, with the same compiled program; returns whether it is not None."""
+        if found is None:
+            return False
+        self.transcription, self.tight, self.state = found
+        self.tightening.best = None  # is in another unit
+        return True
+
+    @property
+    def cost_unit(self) -> float:
+        """The number by which the search divides all costs."""
+        return float(self.transcription.cost_unit)
+
+    def searched(self) -> Transcription:
+        """The transcription whose solution the search looks for at present."""
+        moving = self.moving.problem if self.moving.before is not None else None
+        return moving or self.elastic or self.tight
+
+    def is_solved(self) -> bool:
+        """Whether the problem itself, on the method's mesh, is solved."""
+        parts = self.elastic, self.fine, self.moving.before, self.arcs.before
+        own = all(part is None for part in parts)
+        return own and bool(self.state.done)
+
+    def is_hopeless(self) -> bool:
+        """Whether the iterate is far from feasible and the search is stuck or, in its latest iterations, too slow."""
+        rows, tolerance = self.rows[self.since :], float(self.tolerance)
+        if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
+            return False
+        stuck = is_far(rows, tolerance) and int(self.state.stuck) >= STUCK
+        return stuck or comes_no_closer(rows, tolerance, self.cost_unit)
+
+    def is_feasible(self) -> bool:
+        """Whether the last iterate of the elastic problem meets all constraints, up to negligible violations."""
+        violations = least_violations(cast(Elastic, self.elastic), self.state.w)
+        found = np.concatenate(violations)
+        sizes = sizes_of_constraints(self.transcription, found)
+        return float(np.max(found / sizes, initial=0.0)) < negligible_violation(self.state.w)
+
+    def own_iterate(self) -> CollocationPoint:
+        """The last iterate, without the variables that the elastic problem adds."""
+        w = self.state.w
+        return w if self.elastic is None else original(self.transcription, w)

@@ -1,0 +1,172 @@
+"""Changes of a search at a solution: other points, moved nodes, tightened bounds, a finer mesh, another unit of the cost.
+
+Each function takes the search after its last iterations, changes it if need be, and returns whether the search goes on
+without a further change.
+"""
+
+import numpy as np
+
+from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._cost_error import kink_excess
+from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._start import (
+    transcribe,
+)
+from jaxhamel.control._collocation._tightening import (
+    largest_excess,
+)
+from jaxhamel.control._interior_point._interior_point import STUCK
+from jaxhamel.control._interior_point._state import Solved
+from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
+from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
+from jaxhamel.control._mesh._moving_nodes import ITERATIONS
+from jaxhamel.control._mesh._transfer import carried_over
+from jaxhamel.control._scaling._cost_unit import Solution
+
+
+def has_moving_nodes(search: AdaptiveSearch) -> bool:
+    """Whether the search goes on with moving nodes; if it has ended, its solution or the one before is taken."""
+    if search.moving.before is None:
+        return False
+    broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
+    if bool(search.state.done):
+        search.take_solution(search.moving.end(search.state, search.parts, search.tolerance))
+    elif broken or len(search.rows) - search.since >= ITERATIONS:
+        search.take_solution(search.moving.give_up())
+    return search.moving.before is not None
+
+
+def corrects_arcs(search: AdaptiveSearch) -> bool:
+    """Continues with corrected times of boundary arcs, or with the solution before if they are not found; returns
+    whether the search goes on with one of them."""
+    if search.arcs.before is None:
+        return False
+    broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
+    if broken or len(search.rows) - search.since >= ARC_ITERATIONS:
+        search.take_solution(search.arcs.give_up())
+        return False
+    if bool(search.state.done):
+        solved = Solved(search.tight, search.state, search.parts)
+        posed = search.arcs.next(search.transcription, solved)
+        if posed is None:
+            search.take_solution(search.arcs.give_up())
+            return False
+        search.takes_posed(posed)
+    return True
+
+
+def gives_up_unit(search: AdaptiveSearch) -> bool:
+    """Goes back to the solution in the previous cost unit if the search finds none in the smaller unit; returns whether
+    it does."""
+    return search.takes(search.scaling.given_up(search.state, len(search.rows)))
+
+
+def changes_points(search: AdaptiveSearch) -> bool:
+    """Continues with Radau points if a limit of the state of order 2 or more binds; returns whether it does.
+
+    Gauss points cannot follow its arcs: an impulse of its multiplier needs a point at the node.
+    """
+    if not (search.may_change_points and search.is_solved()):
+        return False
+    solved = Solved(search.tight, search.state, search.parts)
+    if search.parts is None or not needs_points_at_nodes(
+        solved.transcription, search.state, search.parts
+    ):
+        return False
+    search.may_change_points, search.gauss = False, solved
+    old, points = search.tight, rule("radau", len(search.tight.rule.points))
+    new = transcribe(search.problem, points, old.shares, old.cost_unit, old.sizes)
+    return search.takes_mesh((new, carried_over(old, search.state, new)))
+
+
+def aligns(search: AdaptiveSearch) -> bool:
+    """Continues with nodes at the switches of limited controls; returns whether it does.
+
+    Not after a tightening: it moves the times at which limits bind, and the nodes would follow.
+    """
+    if not search.is_solved() or search.tightening.rounds:
+        return False
+    solved = search.tight, search.state, search.parts
+    kinks, kept = _has_kinks(search), search.arcs.times
+    if kept and not kinks:
+        return False  # the search for arcs has moved the other nodes, too
+    return search.takes_mesh(search.refinement.aligned(*solved, has_kinks=kinks, kept=kept))
+
+
+def follows_arcs(search: AdaptiveSearch) -> bool:
+    """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""
+    if not search.is_solved() or search.tightening.rounds:
+        return False
+    posed = search.arcs.begin(Solved(search.tight, search.state, search.parts))
+    return posed is not None and search.takes_posed(posed)
+
+
+def returns_to_gauss(search: AdaptiveSearch) -> bool:
+    """Goes back to the solution with Gauss points if the times of arcs are not found with Radau points, which are less
+    exact; returns whether it does."""
+    gauss = search.gauss
+    if gauss is None or not search.is_solved():
+        return False
+    search.gauss = None
+    if not search.arcs.arcs:
+        search.take_solution(gauss)
+        search.go_on(gauss.state)
+        search.parts = gauss.parts
+    return not search.arcs.arcs
+
+
+def frees_nodes(search: AdaptiveSearch) -> bool:
+    """Continues with the times of nodes at switches as unknowns; returns whether it does.
+
+    Not so with Radau points: the last one in an interval is a node, where a switching control has no determined value.
+    """
+    inner = search.tight.rule.points[-1] < 1.0
+    begun = search.tightening.rounds > 0
+    if not (inner and search.moving.may_begin and search.is_solved()) or begun:
+        return False
+    nodes = search.refinement.nodes_at_switches(np.asarray(search.tight.shares, float))
+    if nodes:
+        solved = Solved(search.tight, search.state, search.parts)
+        search.go_on(search.moving.begin(solved, nodes))
+    return bool(nodes)
+
+
+def tightens(search: AdaptiveSearch) -> bool:
+    """Tightens bounds where a polynomial overshoots them; returns whether it does."""
+    if not search.is_solved():
+        return False
+    solved = Solved(search.tight, search.state, search.parts)
+    search.tight, search.state, search.parts = search.tightening.next(search.transcription, solved)
+    if search.state is not solved.state:
+        search.moving.found = None
+    return not bool(search.state.done)
+
+
+def refines(search: AdaptiveSearch) -> bool:
+    """Continues on a refined mesh if the error between the nodes is too large; returns whether it does."""
+    if not search.is_solved():
+        return False
+    found = search.refinement.refined(search.transcription, search.state)
+    if found is not None:
+        search.arcs.forget()
+    return search.takes_mesh(found)
+
+
+def changes_unit(search: AdaptiveSearch) -> bool:
+    """Continues in a smaller unit of the cost if the solution's cost is small in this one; returns whether it does."""
+    if not search.is_solved():
+        return False
+    found = Solution(search.transcription, search.tight, search.state)
+    return search.takes(search.scaling.changed(found, len(search.rows)))
+
+
+def _has_kinks(search: AdaptiveSearch) -> bool:
+    """Whether a control reaches a limit inside an interval, where its polynomial cannot have a kink: it then violates
+    the limit between the points, or the cost is too high.
+    """
+    bounds = bounds_of(search.state.mu.dtype)
+    if largest_excess(search.transcription, search.state) > 0.5 * bounds.violation:
+        return True
+    excess = kink_excess(search.tight, search.state, search.parts)
+    return excess > bounds.cost * (1.0 + abs(float(search.state.cost)))
