@@ -1,11 +1,9 @@
 """`[control]` with `curve = "recorded"`: a CSV file for `simulate` and `montecarlo`, columns of the runs for `identify`."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import jaxhamel
 from jaxhamel import identify
 from jaxhamel.cli._commands._simulate import simulated
 from jaxhamel.cli._objects._build import build_control
@@ -16,21 +14,7 @@ from jaxhamel.cli._objects._recorded_control import check_not_of_runs
 from jaxhamel.cli._objects._spread import nominal_of
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
-
-
-class Cart(jaxhamel.System):
-    """A cart on a line, moved by a force."""
-
-    mass: jax.Array = jaxhamel.parameter("of the cart", "kg", (), positive=True, example=2.0)
-    space = jaxhamel.Euclidean(1)
-    n_controls = 1
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * self.mass * v[0] ** 2
-
-    def force(self, t, q, v, control):
-        return control
-
+from tests.control.cart import DrivenCart
 
 CONTROL = """
 [system]
@@ -68,7 +52,7 @@ def scenario_of(folder, *changes, content=SIMULATED):
     (folder / "logs").mkdir(exist_ok=True)
     (folder / "logs" / "run.csv").write_text(LOG, encoding="utf-8")
     (folder / "cart.toml").write_text(content, encoding="utf-8")
-    return load(str(folder / "cart.toml"), changes, Cart)
+    return load(str(folder / "cart.toml"), changes, DrivenCart)
 
 
 def place(ts, mass=2.0):
@@ -113,8 +97,8 @@ path = "mass"
 
 def test_measured_runs_have_their_own_control(tmp_path):
     (tmp_path / "mass.toml").write_text(MEASURED, encoding="utf-8")
-    scenario = load_identification(str(tmp_path / "mass.toml"), (), Cart)
-    system = Cart(jnp.array(1.0))
+    scenario = load_identification(str(tmp_path / "mass.toml"), (), DrivenCart)
+    system = DrivenCart(jnp.array(1.0))
     control, measurements = build_control(scenario, system), build_measurements(scenario, system)
     assert isinstance(control, identify.ControlColumns)
     with pytest.raises(ScenarioError, match="give their folder by --data"):
@@ -157,8 +141,8 @@ def test_other_uses_are_refused(tmp_path):
     path = tmp_path / "mass.toml"
     path.write_text(MEASURED.replace("factor", 'file = "a.csv"\nfactor'), encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"`control.file` is for `simulate` and `montecarlo`"):
-        build_control(load_identification(str(path), (), Cart), Cart(jnp.array(1.0)))
+        build_control(load_identification(str(path), (), DrivenCart), DrivenCart(jnp.array(1.0)))
     gains = '\n[feedback]\nkind = "gains"\ngains = [[1.0, 0.0]]\n'
     path.write_text(MEASURED + gains, encoding="utf-8")
     with pytest.raises(ScenarioError, match="the columns of the runs have the whole control"):
-        build_control(load_identification(str(path), (), Cart), Cart(jnp.array(1.0)))
+        build_control(load_identification(str(path), (), DrivenCart), DrivenCart(jnp.array(1.0)))

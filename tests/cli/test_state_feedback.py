@@ -20,20 +20,11 @@ from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._spread import nominal_of
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from tests.control.cart import DrivenCart
 
 
-class Cart(jaxhamel.System):
-    """A cart on a line, moved by a force."""
-
-    mass: jax.Array = jaxhamel.parameter("of the cart", "kg", (), positive=True, example=2.0)
-    space = jaxhamel.Euclidean(1)
-    n_controls = 1
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * self.mass * v[0] ** 2
-
-    def force(self, t, q, v, control):
-        return control
+class Cart(DrivenCart):
+    """The cart in the file of the laws, where `law` looks for them."""
 
 
 class Spring(eqx.Module):

@@ -20,6 +20,13 @@ class Cart(jaxhamel.System):
         return control
 
 
+class DrivenCart(Cart):
+    """The cart with what the command line needs: the description of its mass, and its number of controls."""
+
+    mass: jax.Array = jaxhamel.parameter("of the cart", "kg", (), positive=True, example=2.0)
+    n_controls = 1
+
+
 def least_energy(n_intervals=4, degree=3, **changes):
     """The problem of this module, with f a spline. The optimal f is a straight line, which the spline represents
     exactly."""

@@ -9,18 +9,14 @@ import pytest
 
 import jaxhamel
 from jaxhamel import identify
+from tests.control.cart import Cart
 
 
-class Sled(jaxhamel.System):
+class Sled(Cart):
     """m ẍ = c(t) − d ẋ."""
 
-    mass: jax.Array
     drag: jax.Array
-    space = jaxhamel.Euclidean(1)
     n_controls = 1
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * self.mass * v[0] ** 2
 
     def force(self, t, q, v, control):
         return control - self.drag * v

@@ -12,22 +12,10 @@ from jaxhamel.control import Limited
 from jaxhamel.identify._design import _criterion, _gain, _steps_in_longest
 from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.mechanics._description._parameters import parameter
+from tests.control.cart import DrivenCart
 from tests.identify.systems import PLACE
 
 TS = np.linspace(0.0, 2.0, 9)
-
-
-class Pushed(jaxhamel.System):
-    """A mass on a line: m x'' = push(t)."""
-
-    mass: jax.Array = parameter()
-    space = jaxhamel.Euclidean(1)
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * self.mass * v[0] ** 2
-
-    def force(self, t, q, v, control):
-        return control
 
 
 class Push(eqx.Module):
@@ -42,7 +30,7 @@ class Push(eqx.Module):
 def planned(mass=2.0, **options):
     at_rest = (jnp.zeros(1), jnp.zeros(1))
     sought = [identify.Positive("mass", unit="kg")]
-    return identify.Experiment(Pushed(mass), sought, [PLACE], TS, *at_rest, **options)
+    return identify.Experiment(DrivenCart(mass), sought, [PLACE], TS, *at_rest, **options)
 
 
 def test_information_of_a_mass_that_is_pushed_from_a_known_start():
@@ -187,7 +175,7 @@ def test_messages():
         identify.design(planned(), Push(jnp.array([0.0])))
     bare = identify.Coordinate(0, name="place", columns=("place",), unit="m")
     with pytest.raises(ValueError, match=r"measurement 'place' has no `noise`"):
-        identify.Experiment(Pushed(1.0), [identify.Positive("mass")], [bare], TS, [0.0], [0.0])
+        identify.Experiment(DrivenCart(1.0), [identify.Positive("mass")], [bare], TS, [0.0], [0.0])
 
 
 REFUSED = {
@@ -199,7 +187,7 @@ REFUSED = {
     "`tolerance` is -1": lambda: identify.design(planned(), PUSH, tolerance=-1.0),
     "`curve` has no floating-point": lambda: identify.design(planned(), lambda t: jnp.ones(1)),
     "`curve` is of type float": lambda: identify.design(planned(), 3.0),
-    "`experiment` is of type Pushed": lambda: identify.design(Pushed(1.0), PUSH),
+    "`experiment` is of type DrivenCart": lambda: identify.design(DrivenCart(1.0), PUSH),
     "`progress` is of type bool": lambda: identify.design(planned(), PUSH, progress=True),
 }
 PUSH = Push(jnp.array([0.7]))

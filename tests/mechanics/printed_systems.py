@@ -59,3 +59,17 @@ def by_definition(system, q):
     slope = jax.jacfwd(lambda q: system.frame(0.0, q))(q)  # [c, r, s]
     B = frames(system, q)[1]
     return jnp.einsum("crs,ra,sb->cab", slope - jnp.swapaxes(slope, 1, 2), B, B)
+
+
+class Particle(System):
+    """Rosenberg's particle, ż = y ẋ, in coordinates (z, x, y), with gravity along z if asked."""
+
+    gravity: jax.Array
+    space = Euclidean(3)
+    n_constraints = 1
+
+    def lagrangian(self, t, q, v):
+        return jnp.dot(v, v) / 2 - self.gravity * q[0]
+
+    def frame(self, t, q):
+        return jnp.eye(3).at[0, 1].set(-q[2])

@@ -17,6 +17,7 @@ from jaxhamel.mechanics import (
     kinematic_curvature,
     voronets,
 )
+from tests.mechanics.printed_systems import Particle
 from tests.mechanics.random_systems import RandomSystem, random_system
 
 EQUATIONS = [hamel_chaplygin, chaplygin, voronets]
@@ -122,20 +123,6 @@ def test_rolling_coin(equation):
     gamma = kinematic_curvature(coin, 0.0, q)[:, 0, 1]
     # γ^x_φθ = −∂F̄^x_θ/∂φ with F̄^x_θ = −R cos φ
     np.testing.assert_allclose(gamma, [-0.5 * np.sin(0.7), 0.5 * np.cos(0.7)], rtol=1e-13)
-
-
-class Particle(System):
-    """Rosenberg's particle, ż = y ẋ, in coordinates (z, x, y), with gravity along z if asked."""
-
-    gravity: jax.Array
-    space = Euclidean(3)
-    n_constraints = 1
-
-    def lagrangian(self, t, q, v):
-        return jnp.dot(v, v) / 2 - self.gravity * q[0]
-
-    def frame(self, t, q):
-        return jnp.eye(3).at[0, 1].set(-q[2])
 
 
 @by_equation

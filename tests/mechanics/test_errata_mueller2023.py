@@ -8,25 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.geometry import SE3, SO3, Euclidean, curvature, distribution, hamel_coefficients
-from jaxhamel.mechanics import System, acceleration
+from jaxhamel.geometry import SE3, SO3, curvature, distribution, hamel_coefficients
+from jaxhamel.mechanics import acceleration
 from jaxhamel.systems import FreeRigidBody, NonSpinningBall, Satellite, SatelliteMixed
+from tests.mechanics.printed_systems import Particle
 
 EPSILON = np.asarray(jax.jit(SO3().structure_constants)())
 
 
-class Particle(System):
-    """L = |q̇|²/2 − g s with the constraint ṡ = y ẋ, q = (s, x, y): A = (−y, 0), B_xy = −1; a force along x."""
-
-    gravity: jax.Array
-    space = Euclidean(3)
-    n_constraints = 1
-
-    def lagrangian(self, t, q, v):
-        return jnp.dot(v, v) / 2 - self.gravity * q[0]
-
-    def frame(self, t, q):
-        return jnp.eye(3).at[0, 1].set(-q[2])
+class PushedParticle(Particle):
+    """The particle with a force along x."""
 
     def force(self, t, q, v, control):
         return jnp.stack([jnp.zeros_like(control), control, jnp.zeros_like(control)])
@@ -38,7 +29,7 @@ def test_trivial_bundle():
     q, rdot = jnp.asarray([0.3, -1.0, y]), jnp.asarray([xd, yd])
 
     def motion(F):
-        return acceleration(Particle(jnp.asarray(g)), 0.0, q, rdot, jnp.asarray(F))[0]
+        return acceleration(PushedParticle(jnp.asarray(g)), 0.0, q, rdot, jnp.asarray(F))[0]
 
     A, B, momentum, by_s = -y, -1.0, y * xd, -g  # ∂L/∂ṡ, ∂L/∂s
     inertia, rate = 1 + y * y, 2 * y * xd * yd  # d/dt ∂ℒ/∂ẋ = inertia ẍ + rate
@@ -230,7 +221,7 @@ def test_coupling_of_translation_and_rotation():
     np.testing.assert_allclose(printed, [2.16, -0.24, 2.4], atol=1e-12)
 
 
-class ScaledParticle(Particle):
+class ScaledParticle(PushedParticle):
     """The same constraint with A_1 = 2: u = 2 (ṡ − y ẋ)."""
 
     def frame(self, t, q):
@@ -259,7 +250,7 @@ def test_integrability_is_in_the_greek_coefficients():
     """After (2.12): integrable iff γ^α_IJ = 0. γ^K_IJ, as printed, is zero for ṡ = y ẋ, which is not integrable; and the
     kernel of the whole regular A is zero, the distribution is that of its rows A^α."""
     q = jnp.asarray([0.3, -1.0, 0.8])
-    system = Particle(jnp.asarray(9.81))
+    system = PushedParticle(jnp.asarray(9.81))
     gamma = np.asarray(hamel_coefficients(lambda q: system.frame(0.0, q), q))
     np.testing.assert_allclose(gamma[1:, 1:, 1:], 0.0, atol=1e-15)  # γ^K_IJ
     np.testing.assert_allclose(gamma[0, 1, 2], -1.0, atol=1e-15)  # γ^α_IJ

@@ -13,20 +13,7 @@ from hypothesis import strategies as st
 
 import jaxhamel
 from jaxhamel.systems import CircularRails, RollingBall
-
-
-class Cart(jaxhamel.System):
-    """A mass on a line, moved by a force."""
-
-    mass: jax.Array
-    space = jaxhamel.Euclidean(1)
-    n_controls = 1
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * self.mass * v[0] ** 2
-
-    def force(self, t, q, v, control):
-        return control
+from tests.control.cart import DrivenCart
 
 
 def moved(record_ts, values, between, ts, mass=2.0):
@@ -48,7 +35,7 @@ def moved(record_ts, values, between, ts, mass=2.0):
 
 TIMES = np.arange(21) * 0.1
 VALUES = np.cos(1.7 * np.arange(21) ** 2)
-CART = Cart(jnp.array(2.0))
+CART = DrivenCart(jnp.array(2.0))
 REST = jnp.zeros(1), jnp.zeros(1)
 
 
@@ -73,7 +60,7 @@ def test_no_step_is_rejected_at_a_jump():
 
 def test_single_precision_loses_no_time_at_jumps():
     record = jaxhamel.Recorded(TIMES.astype(np.float32), VALUES.astype(np.float32), "held")
-    cart, rest = Cart(jnp.float32(2.0)), (jnp.zeros(1, jnp.float32),) * 2
+    cart, rest = DrivenCart(jnp.float32(2.0)), (jnp.zeros(1, jnp.float32),) * 2
     ts = jnp.asarray(TIMES, jnp.float32)
     expected = moved(TIMES, VALUES, "held", TIMES)[:, 0]
     for steps in ({}, {"dt": 0.02}):
@@ -106,7 +93,7 @@ def test_derivatives_by_values_and_mass(between, steps):
     def end(values, mass):
         record = jaxhamel.Recorded(TIMES, values, between)
         ts = jnp.array([0.0, 0.77, 1.93])
-        return jaxhamel.simulate(Cart(mass), *REST, ts, record, **steps).q[-1, 0]
+        return jaxhamel.simulate(DrivenCart(mass), *REST, ts, record, **steps).q[-1, 0]
 
     at = jnp.asarray(VALUES), jnp.array(2.0)
     reverse, forward = jax.grad(end, (0, 1))(*at), jax.jacfwd(end, (0, 1))(*at)
@@ -119,7 +106,7 @@ def test_derivatives_by_values_and_mass(between, steps):
 
 
 def test_tape_and_checkpoints_agree():
-    class Hanging(Cart):
+    class Hanging(DrivenCart):
         def lagrangian(self, t, q, v):
             return 0.5 * self.mass * v[0] ** 2 + 3.0 * jnp.cos(q[0])
 
@@ -173,7 +160,7 @@ def test_records_with_times_of_their_own_inside_of_a_feedback():
 def test_other_values_and_times_compile_nothing():
     traces = []
 
-    class Counted(Cart):
+    class Counted(DrivenCart):
         def force(self, t, q, v, control):
             traces.append(1)
             return control

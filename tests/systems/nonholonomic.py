@@ -7,6 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxhamel.mechanics import ROUTES, acceleration
 from tests.one_by_one import of_each
+from tests.systems.motion import unit_quaternions
 
 STATES = 4
 
@@ -61,3 +62,9 @@ def assert_kept(system, path, tolerance=1e-10, control=None):
     assert found
     for name, values in found.items():
         assert np.max(np.abs(values - values[:1])) < tolerance, name
+
+
+def random_states(rng):
+    """`STATES` random states (q, u) of a body with an orientation and a place, with three quasi-velocities."""
+    q = unit_quaternions(rng, STATES), rng.normal(size=(STATES, 3))
+    return q, rng.normal(size=(STATES, 3))

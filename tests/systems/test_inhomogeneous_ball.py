@@ -10,14 +10,14 @@ from jaxhamel.mechanics import constraint_force, velocity
 from jaxhamel.systems import ChaplyginSphere, InhomogeneousBall, RollingBall
 from tests.reference.ball import rotation
 from tests.reference.runs import CHAPLYGIN_SPHERE
-from tests.systems.motion import inertias, states, unit_quaternions
+from tests.systems.motion import inertias, states
 from tests.systems.nonholonomic import (
-    STATES,
     assert_kept,
     assert_parameter_gradients_agree,
     assert_routes_agree,
     first,
     kept,
+    random_states,
 )
 
 EPSILON = np.zeros((3, 3, 3))
@@ -28,11 +28,6 @@ for _i, _j, _k in [(0, 1, 2), (1, 2, 0), (2, 0, 1)]:
 @pytest.fixture
 def rng():
     return np.random.default_rng(4)
-
-
-def random_states(rng):
-    q = unit_quaternions(rng, STATES), rng.normal(size=(STATES, 3))
-    return q, rng.normal(size=(STATES, 3))
 
 
 def test_frame_and_coefficients(rng):

@@ -12,10 +12,10 @@ from tests.one_by_one import of_each
 from tests.reference.ball import rotation
 from tests.systems.motion import inertias, states, unit_quaternions
 from tests.systems.nonholonomic import (
-    STATES,
     assert_kept,
     assert_parameter_gradients_agree,
     first,
+    random_states,
 )
 
 # In cm and s, everything divided by the mass; the third axis points down, the centre of mass lies 1 cm below the centre.
@@ -42,11 +42,6 @@ def start():
 @pytest.fixture
 def rng():
     return np.random.default_rng(8)
-
-
-def random_states(rng):
-    q = unit_quaternions(rng, STATES), rng.normal(size=(STATES, 3))
-    return q, rng.normal(size=(STATES, 3))
 
 
 # --- Kane and Levinson's rattleback ---------------------------------------------------------------

@@ -282,16 +282,16 @@ def _evaluate(closed, batched, size, quiet, *values, depth: int = 0) -> tuple:
         program = scalarise(closed, batched, whole=whole, blocks=True, few=few, loops=True)
     except Unsupported as missing:
         if not quiet:
-            _warn(missing)
+            _warn(_without_rule(missing))
         return _mapped(closed, batched, size, values)
     if depth > 1 and program.length() > LONGEST_INNER_TURN:
         if not quiet:
-            _warn_of_long_turn(program.length())
+            _warn(_long_turn(program.length()))
         return _mapped(closed, batched, size, values)
 
     blocks = program.graph.blocks
     if not quiet and any(x.is_wide for x in blocks):
-        _warn_of_wide_loop()
+        _warn(_WIDE_LOOP)
 
     @custom_vmap
     def of_columns(*values):
@@ -342,31 +342,28 @@ def _all_lanes(varies: bool, mapped: bool, value, size: int, times: int):
     return full.reshape(times * size, *rest)
 
 
-def _warn(missing: Unsupported) -> None:
-    warnings.warn(
+def _warn(words: str) -> None:
+    warnings.warn(words, UserWarning, stacklevel=3)
+
+
+def _without_rule(missing: Unsupported) -> str:
+    return (
         f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
-        "elementwise operations, sums and products, or use jax.vmap to avoid this warning.",
-        UserWarning,
-        stacklevel=3,
+        "elementwise operations, sums and products, or use jax.vmap to avoid this warning."
     )
 
 
-def _warn_of_long_turn(operations: int) -> None:
-    warnings.warn(
+def _long_turn(operations: int) -> str:
+    return (
         f"a turn of a loop within a loop has {operations:,} operations of each lane (at most {LONGEST_INNER_TURN:,}, since "
-        "more compile for a minute); it runs under jax.vmap between programs in lanes. Use jax.vmap to avoid this warning.",
-        UserWarning,
-        stacklevel=3,
+        "more compile for a minute); it runs under jax.vmap between programs in lanes. Use jax.vmap to avoid this warning."
     )
 
 
-def _warn_of_wide_loop() -> None:
-    warnings.warn(
-        f"a loop with more than {MOST_VALUES} numbers of each lane in a turn runs under jax.vmap between programs in "
-        "lanes. Carry fewer numbers, or stack the results of a scan in place of an array that each turn updates.",
-        UserWarning,
-        stacklevel=3,
-    )
+_WIDE_LOOP = (
+    f"a loop with more than {MOST_VALUES} numbers of each lane in a turn runs under jax.vmap between programs in "
+    "lanes. Carry fewer numbers, or stack the results of a scan in place of an array that each turn updates."
+)
 
 
 def _mapped(closed, batched, size, values) -> tuple:

@@ -9,10 +9,18 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.simulate._stops import Stops, WithStops, before, merged
+from jaxhamel.simulate._stops import (
+    AttemptedStep,
+    FirstStep,
+    StepControl,
+    Stops,
+    WithStops,
+    before,
+    merged,
+)
 
 
-class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
+class FixedStep(StepControl, diffrax.AbstractStepSizeController[Any, Any]):
     """Equal steps between neighbouring times of `ts`, none longer than `dt`.
 
     Each interval [tᵢ, tᵢ₊₁] is divided into ⌈(tᵢ₊₁ − tᵢ)/dt⌉ equal steps, so that every output time is the end of a
@@ -31,35 +39,13 @@ class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
     def wrap(self, direction: Any) -> Any:
         return FixedStep(self.ts * direction, self.dt, self.jumps)
 
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> Any:
-        del terms, t0, t1, y0, dt0, args, func, error_order
+    def begin(self, start: FirstStep) -> Any:
         interval, step = jnp.array(0), jnp.array(1)
         return self._end_of(interval, step), (interval, step, jnp.array(False))
 
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        y1_candidate: Any,
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> Any:
-        del y0, args, y_error, error_order
-        interval, step, _ = controller_state
-        bad = ~_all_finite(y1_candidate)
+    def decide(self, attempt: AttemptedStep, state: Any) -> Any:
+        interval, step, _ = state
+        t0, t1, bad = attempt.t0, attempt.t1, ~_all_finite(attempt.y1)
         last = step >= self._steps_in(interval)
         interval, step = jnp.where(last, interval + 1, interval), jnp.where(last, 1, step + 1)
         result = diffrax.RESULTS.where(
@@ -111,7 +97,7 @@ def steps_in(ts: np.ndarray, dt: float) -> list[int]:
     return np.maximum(np.ceil(np.diff(ts) / dt - 1e-3), 1).astype(int).tolist()
 
 
-class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
+class WatchedStep(StepControl, diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
     """diffrax's PID controller, which also records whether the last attempted step was finite.
 
     A right-hand side that gives NaN makes diffrax shrink the step until t + step rounds to t. The flag distinguishes this
@@ -135,37 +121,14 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
     def wrap(self, direction: Any) -> Any:
         return WatchedStep(self.controller.wrap(direction))  # pyright: ignore[reportCallIssue]
 
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> Any:
-        tnext, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+    def begin(self, start: FirstStep) -> Any:
+        tnext, state = self.controller.init(*start)
         return tnext, (state, jnp.array(False))
 
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        y1_candidate: Any,
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> Any:
-        state, _ = controller_state
-        *decision, state, result = self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, state
-        )
+    def decide(self, attempt: AttemptedStep, state: Any) -> Any:
+        *decision, state, result = self.controller.adapt_step_size(*attempt, state[0])
         # diffrax turns NaN in the error estimate into infinity.
-        bad = ~(_all_finite(y1_candidate) & _all_finite(y_error))
+        bad = ~(_all_finite(attempt.y1) & _all_finite(attempt.error))
         return *decision, (state, bad), result
 
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import diffrax
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -19,7 +20,71 @@ class Stops(NamedTuple):
     jump: bool
 
 
-class WithStops(diffrax.AbstractStepSizeController[Any, Any]):
+class FirstStep(NamedTuple):
+    """The arguments with which diffrax asks a controller for the end of the first step."""
+
+    terms: Any
+    t0: Any
+    t1: Any
+    y0: Any
+    dt0: Any
+    args: Any
+    func: Any
+    error_order: Any
+
+
+class AttemptedStep(NamedTuple):
+    """An attempted step from (t0, y0) to (t1, y1), with the estimate of its error, in the order of diffrax's arguments."""
+
+    t0: Any
+    t1: Any
+    y0: Any
+    y1: Any
+    args: Any
+    error: Any
+    error_order: Any
+
+
+class StepControl(eqx.Module):
+    """A step size controller whose methods take a record, a `FirstStep` or an `AttemptedStep`, and no list of arguments."""
+
+    def begin(self, start: FirstStep) -> Any:
+        """The end of the first step, and the controller's state."""
+        raise NotImplementedError
+
+    def decide(self, attempt: AttemptedStep, state: Any) -> Any:
+        """(whether the step is kept, ends of the next step, whether it begins at a jump, state, result)."""
+        raise NotImplementedError
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
+        return self.begin(FirstStep(terms, t0, t1, y0, dt0, args, func, error_order))
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> Any:
+        attempt = AttemptedStep(t0, t1, y0, y1_candidate, args, y_error, error_order)
+        return self.decide(attempt, controller_state)
+
+
+class WithStops(StepControl, diffrax.AbstractStepSizeController[Any, Any]):
     """Steps of another controller, shortened to end at given times.
 
     At a jump a step ends one unit of rounding earlier, so that its stages see the value before the jump, and the next step
@@ -34,37 +99,16 @@ class WithStops(diffrax.AbstractStepSizeController[Any, Any]):
     def wrap(self, direction: Any) -> Any:
         return WithStops(self.controller.wrap(direction), self.times * direction, self.jump)
 
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> Any:
-        found, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-        place = jnp.sum(self.times <= t0)
-        return self._shortened(t0, found, place), (place, *state)
+    def begin(self, start: FirstStep) -> Any:
+        found, state = self.controller.init(*start)
+        place = jnp.sum(self.times <= start.t0)
+        return self._shortened(start.t0, found, place), (place, *state)
 
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        y1_candidate: Any,
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> Any:
-        place, *state = controller_state
-        keep, start, end, jumped, state, result = self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, tuple(state)
-        )
-        arrived = keep & (t1 >= self._end(place))
+    def decide(self, attempt: AttemptedStep, state: Any) -> Any:
+        place, *state = state
+        decision = self.controller.adapt_step_size(*attempt, tuple(state))
+        keep, start, end, jumped, state, result = decision
+        arrived = keep & (attempt.t1 >= self._end(place))
         length = end - start
         if self.jump:
             start, jumped = jnp.where(arrived, self._time(place), start), jumped | arrived

@@ -23,6 +23,7 @@ from jax import lax
 from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel.simulate._solvers._base_classes import with_scan_kind
 from jaxhamel.simulate._solvers._runge_kutta import numbers_of
+from jaxhamel.simulate._stops import AttemptedStep, StepControl
 from jaxhamel.simulate._tape._loop_program import Flags, dense
 
 _NOTHING = object()  # the entry of an array whose cotangent is not needed, in lists of cotangents
@@ -187,28 +188,16 @@ class Repeat(NamedTuple):
     result: Any
 
 
-class RepeatedDecision(eqx.Module):
+class RepeatedDecision(StepControl):
     """A step size controller that stores (y_1, error) of each step, and decides by these if its state is a `Repeat`."""
 
     controller: Any
 
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        y1_candidate: Any,
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> Any:
-        repeats = isinstance(controller_state, Repeat)
-        found = controller_state.result if repeats else (y1_candidate, y_error)
-        *decision, state, result = self.controller.adapt_step_size(
-            t0, t1, y0, found[0], args, found[1], error_order, controller_state.state
-        )
-        return *decision, type(controller_state)(state, found), result
+    def decide(self, attempt: AttemptedStep, state: Any) -> Any:
+        found = state.result if isinstance(state, Repeat) else (attempt.y1, attempt.error)
+        attempt = attempt._replace(y1=found[0], error=found[1])
+        *decision, inner, result = self.controller.adapt_step_size(*attempt, state.state)
+        return *decision, type(state)(inner, found), result
 
 
 class RepeatedStep(eqx.Module):
