@@ -10,7 +10,8 @@ from scipy.integrate import solve_ivp
 import jaxhamel
 from jaxhamel import simulate
 from jaxhamel.control import regulate
-from jaxhamel.control._loop import _regulator
+from jaxhamel.control._loop import _regulator, _riccati
+from jaxhamel.control._loop._linearised_plan import NODES
 from tests.control.cart import Cart
 
 CART, LOAD, LENGTH, GRAVITY = 5.0, 2.0, 1.5, 9.81
@@ -136,3 +137,40 @@ def test_derivatives_by_the_weights():
     np.testing.assert_allclose(found, jax.jit(jax.jacfwd(numbers))(weights), rtol=1e-12)
     richardson = (4.0 * jnp.array(difference(5e-4)) - jnp.array(difference(1e-3))) / 3.0
     np.testing.assert_allclose(found, richardson, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("size", "way", "other"),
+    [(3, "_by_one_kernel", "_by_products"), (18, "_by_products", "_by_one_kernel")],
+)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_closed_form_of_dense_equations(size, way, other, parts, monkeypatch):
+    """With A = a(t) + W(t), W skew, B orthogonal, Q = q and R = 1, P = p(t) 1 solves −ṗ = 2 a p − p² + q, whatever W is.
+    Here p = 1 + ½ sin t is given, and a follows. Small matrices are taken by one kernel, large ones by products."""
+    monkeypatch.setattr(_riccati, other, None)
+    q, count, rng = 2.0, 40, np.random.default_rng(5)
+    ends = np.linspace(0.0, 2.0, count + 1)
+    t = np.append((ends[:-1, None] + NODES[:-1] * np.diff(ends)[:, None]).ravel(), ends[-1])
+    skew = rng.normal(size=(size, size)) / size
+    p = 1.0 + 0.5 * np.sin(t)
+    a = (p**2 - q - 0.5 * np.cos(t)) / (2.0 * p)
+    A = a[:, None, None] * np.eye(size) + np.cos(2.0 * t)[:, None, None] * (skew - skew.T)
+    B = np.broadcast_to(np.linalg.qr(rng.normal(size=(size, size)))[0], A.shape)
+    costs = q * np.eye(size), np.eye(size), p[-1] * np.eye(size)
+    given = jax.tree.map(jnp.asarray, (A, B, costs, np.diff(ends)))
+    found = _riccati.riccati(*given, parts)
+    wanted = p[::4, None, None] * np.eye(size)
+    np.testing.assert_allclose(found.values, wanted, atol=1e-11)
+    np.testing.assert_allclose(found.gains, p[::4, None, None] * B[0].T, atol=1e-11)
+    assert found.error < 1e-9
+
+
+def test_fastest_rate_of_many_matrices():
+    """The largest magnitude of the eigenvalues, within 1 % of LAPACK's; complex pairs and zero matrices, too."""
+    rng = np.random.default_rng(6)
+    for scale in (1e-9, 1.0, 1e9):
+        some = scale * rng.normal(size=(5, 6, 6)) * np.logspace(-3, 0, 5)[:, None, None]
+        wanted = np.max(np.abs(np.linalg.eigvals(some)))
+        np.testing.assert_allclose(_riccati._fastest_rate(some), wanted, rtol=0.01)
+    assert _riccati._fastest_rate(np.zeros((2, 3, 3))) == 0.0
+    assert _riccati._fastest_rate(np.eye(2, k=1)[None]) == 0.0

@@ -35,7 +35,7 @@ def test_xla_takes_loops_into_a_marked_call():
 
 def test_on_a_processor_not_seen_nothing_is_marked(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
-    assert not _whole_loop._loops_work.__wrapped__()
+    assert not _whole_loop._loops_are_taken.__wrapped__()
 
 
 @pytest.mark.parametrize(

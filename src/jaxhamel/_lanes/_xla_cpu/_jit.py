@@ -32,6 +32,8 @@ QUICK = {
     "xla_cpu_use_fusion_emitters": False,
 }
 FEW_RUNS = {**QUICK, "xla_backend_optimization_level": 1}
+# `IN_KERNEL` is for programs that are one kernel, whose loops over rows of matrices take half the time with all of LLVM.
+IN_KERNEL = {k: x for k, x in QUICK.items() if k != "xla_backend_optimization_level"}
 MANY_RUNS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 

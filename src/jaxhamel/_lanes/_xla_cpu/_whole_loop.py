@@ -95,7 +95,7 @@ def _compiled(*values, program, few, most, fuse_turns):
     This is decided at lowering, because the size of a `vmap` is known only then.
     """
     function = jaxpr_as_fun(program)
-    possible = few and program.out_avals and one_kernel_works() and _loops_work()
+    possible = few and program.out_avals and loops_work()
     if not possible or not fits(program.jaxpr, most):
         return function(*values)
     if fuse_turns:
@@ -104,8 +104,13 @@ def _compiled(*values, program, few, most, fuse_turns):
     return list(as_one_kernel(function, program.out_avals)(*values))
 
 
+def loops_work() -> bool:
+    """Whether this XLA compiles a call with loops that is marked as small."""
+    return one_kernel_works() and _loops_are_taken()
+
+
 @cache
-def _loops_work() -> bool:
+def _loops_are_taken() -> bool:
     """Whether this XLA accepts a loop with a sum, a product and a buffer in a marked call.
 
     The trial takes 0.12 s and is skipped for the version that the tests cover. The processor decides which sums and products

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, WIDE, compiled_with
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import retract, tangent_size
@@ -23,6 +23,7 @@ NODES = np.array([0.0, _OUTER, 0.5, 1.0 - _OUTER, 1.0])
 INTERVALS = len(NODES) - 1  # the number of intervals between the nodes of a step
 # Steps of RK4 from one node to the next; with one, this error is the largest on coarse plans.
 MOTION_STEPS = 2
+LANES = {**FEW_RUNS, **WIDE}  # options of programs in lanes
 
 
 class PlanPoints(NamedTuple):
@@ -34,7 +35,7 @@ class PlanPoints(NamedTuple):
     control: Float[Array, "M p"]
 
 
-@compiled_with(FEW_RUNS)
+@compiled_with(LANES)
 def refined(system, ts: Array, q, u: Array, control, steps: int, route) -> PlanPoints:
     """The plan at the nodes of all steps, `steps` in each interval of `ts`; RK4 integrates its motion from each of `ts`."""
     h = ts[1:] - ts[:-1]
@@ -113,7 +114,7 @@ class Linearised(NamedTuple):
     B: Float[Array, "M d p"]
 
 
-@compiled_with(FEW_RUNS)
+@compiled_with(LANES)
 def linearised(system, at: PlanPoints, route) -> Linearised:
     """The rates of change, and the matrices A and B of the linearised equations, at every point of the plan.
 

@@ -1,5 +1,6 @@
 """The Riccati equation of a linear–quadratic problem along a plan, integrated backwards in time."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,17 +11,22 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks, _lapack
-from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
+from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, IN_KERNEL, compiled_with, is_outermost
+from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
+from jaxhamel._lanes._xla_cpu._whole_loop import loops_work
 from jaxhamel._typing import Scalar
 from jaxhamel.control._loop._linearised_plan import INTERVALS, NODES
-from jaxhamel.simulate._solvers._runge_kutta import increment, incremented, tableau
+from jaxhamel.simulate._solvers._runge_kutta import looped, point_of, tableau
 
 Matrix = Float[Array, "d d"]
+ProductOfTwo = Callable[[Array, Array], Array]
 # The Riccati equation is integrated by a method of order 8 (Prince and Dormand 1981), which at the cost of four steps of RK4
 # is 1e4 to 1e6 times as accurate (docs/performance.md#regulator).
 METHOD = tableau(diffrax.Dopri8())
 ERROR = diffrax.Dopri8().tableau.b_error[: len(METHOD.b)].tolist()
 TIMES_OF_RATES = 32  # number of times, about, at which the rates of the closed loop are computed
+SQUARINGS = 10  # the rates are found from the 2^10th powers of matrices, to about 1 %
 MOST_HALVINGS = 8  # a step has at most 2^8 parts
 # The number of steps before the end in which P may change fast because the final cost is large.
 ENDING = 16
@@ -44,7 +50,6 @@ class _Known(NamedTuple):
     E: Matrix
 
 
-@compiled_with(FEW_RUNS)
 def riccati(
     A: Float[Array, "M d d"],
     B: Float[Array, "M d p"],
@@ -64,78 +69,133 @@ def riccati(
 
     to which each part of a step adds the difference of the two methods.
     """
+    fits = len(METHOD.b) * A.shape[1] ** 2 <= LONGEST_PRODUCT
+    if fits and is_outermost((A, B, costs, h)) and loops_work():
+        return _by_one_kernel(A, B, costs, h, parts)
+    return _by_products(A, B, costs, h, parts)
+
+
+@compiled_with(IN_KERNEL)
+def _by_one_kernel(A, B, costs, h, parts: int) -> RiccatiSolution:
+    """The solution with all quadratic steps as one kernel of XLA's, which takes products of small matrices row by row."""
+
+    def run(*arrays):
+        return as_one_kernel(partial(_quadratic_steps, _by_rows, parts))(*arrays)
+
+    return _solution(run, A, B, costs, h, parts)
+
+
+@compiled_with(FEW_RUNS)
+def _by_products(A, B, costs, h, parts: int) -> RiccatiSolution:
+    """The solution with calls of a library for the products of matrices: for derivatives, and for large matrices."""
+    return _solution(partial(_quadratic_steps, jnp.matmul, parts), A, B, costs, h, parts)
+
+
+def _by_rows(X: Matrix, Y: Matrix) -> Matrix:
+    """X Y by a loop over the rows of X. XLA computes operands of a loop once; in a sum of all terms it would compute the
+    operations that give Y once more for each term."""
+
+    def row(i, out):
+        return out.at[i].set(sum(X[i, j] * Y[j] for j in range(len(Y))))
+
+    return jax.lax.fori_loop(0, len(X), row, jnp.zeros((len(X), Y.shape[1]), Y.dtype))
+
+
+def _solution(quadratic_steps: Callable, A, B, costs, h, parts: int) -> RiccatiSolution:
+    """The solution; `quadratic_steps` integrates P and E over all but the last steps."""
     Q, R, S = costs
-    weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
+    weighted = (B.reshape(-1, len(R)) @ _lapack.solve(R, jnp.eye(len(R), dtype=R.dtype))).reshape(
+        B.shape
+    )
     half = 0.5 * weighted @ jnp.swapaxes(B, 1, 2)
-    weights = _weights(parts, h.dtype)
-
-    def step(one_part, known: _Known, at):
-        nodes, h = at
-
-        def part(known, weights: Array):
-            return one_part(jnp.tensordot(weights, nodes, 1), Q, h / parts, known), None
-
-        known, _ = jax.lax.scan(part, known, weights, reverse=True, unroll=parts == 1)
-        return known, known.P
-
-    at = _at_nodes(jnp.stack([A, half], axis=1)), h
     first = max(0, len(h) - ENDING)
-    known, found = _Known(S, jnp.zeros_like(S)), [S[None]]
-    for some, one_part in ((slice(first, None), _linear_part), (slice(0, first), _quadratic_part)):
-        those = jax.tree.map(lambda x, some=some: x[some], at)
-        known, P = jax.lax.scan(partial(step, one_part), known, those, reverse=True)
-        found.insert(0, P)
+    node = INTERVALS * first
+    known, ending = _linear_steps(
+        parts, A[node:], half[node:], Q, h[first:], _Known(S, jnp.zeros_like(S))
+    )
+    found = [ending, S[None]]
+    if first:
+        P, E, before = quadratic_steps(A[: node + 1], half[: node + 1], Q, h[:first], *known)
+        known, found = _Known(P, E), [before, *found]
     P = jnp.concatenate(found)
     return RiccatiSolution(
         P, jnp.swapaxes(weighted[::INTERVALS], 1, 2) @ P, _share(known.E, known.P)
     )
 
 
-def _quadratic_part(
-    matrices: Float[Array, "s 2 d d"], Q: Matrix, h: Scalar, known: _Known
-) -> _Known:
-    """P and E at the start of a part of a step, from those at its end; `matrices`: A and G at the stages of the method."""
-    slopes: list[Matrix] = []
-    for row, (A, G) in zip(METHOD.a, matrices, strict=True):
-        Y = incremented(known.P, h, row, slopes) if slopes else known.P
-        X = Y @ (A - G @ Y)
-        slopes.append(_computed_once(X + X.T + Q))
-    start = incremented(known.P, h, METHOD.b, slopes)
-    A, G = matrices[0]
-    flow = _exponential(h * (A - 2.0 * G @ known.P))
-    E = flow.T @ known.E @ flow + increment(h, ERROR, slopes)
-    return _Known(0.5 * (start + start.T), E)
+def _backwards(
+    one_part: Callable, parts: int, A, half, h, known: _Known
+) -> tuple[_Known, Float[Array, "N d d"]]:
+    """P and E at the start, and P at the starts of all steps; `one_part` integrates them over one part of a step."""
+
+    def step(known: _Known, at):
+        i, h = at
+        nodes = [jax.lax.dynamic_slice_in_dim(x, INTERVALS * i, len(NODES)) for x in (A, half)]
+
+        def part(known, before):
+            def matrices(t):
+                return [_quartic(x, 1.0 - t / h) for x in nodes]
+
+            return one_part(matrices, before * h / parts, h / parts, known), None
+
+        known, _ = jax.lax.scan(part, known, jnp.arange(parts, dtype=h.dtype))
+        return known, known.P
+
+    return jax.lax.scan(step, known, (jnp.arange(len(h)), h), reverse=True)
 
 
-def _linear_part(matrices: Float[Array, "s 2 d d"], Q: Matrix, h: Scalar, known: _Known) -> _Known:
+def _quadratic_steps(product: ProductOfTwo, parts: int, A, half, Q, h, P, E):
+    """P and E at the start, and P at the starts of all steps, by the quadratic equation."""
+
+    def one_part(matrices, t, h, known: _Known) -> _Known:
+        def rate(t, P):
+            A, G = matrices(t)
+            X = product(P, A - product(G, P))
+            return X + X.T + Q
+
+        start, slopes = looped(rate, METHOD, t, h, known.P)
+        A, G = matrices(t)
+        flow = _exponential(h * (A - 2.0 * product(G, known.P)), product)
+        E = product(flow.T, product(known.E, flow))
+        return _Known(0.5 * (start + start.T), _with_error(E, h, slopes))
+
+    (P, E), found = _backwards(one_part, parts, A, half, h, _Known(P, E))
+    return P, E, found
+
+
+def _linear_steps(parts: int, A, half, Q, h, known: _Known):
     """The same, for any size of P, by the linear equations of motion of P = Y X⁻¹ (Radon 1928):
 
-        −Ẋ = 2 G Y − A X ,   −Ẏ = Q X + AᵀY ,   X = 1, Y = P at the end .
+        −Ẋ = 2 G Y − A X ,   −Ẏ = Q X + AᵀY ,   X = 1, Y = P at the end of a part of a step .
 
     X⁻¹ is the flow of the closed loop. This takes twice the products of the quadratic equation, and a solution.
     """
-    end = jnp.eye(len(Q), dtype=Q.dtype), known.P
-    slopes: list[tuple[Matrix, Matrix]] = []
-    for row, (A, G) in zip(METHOD.a, matrices, strict=True):
-        X, Y = incremented(end, h, row, slopes) if slopes else end
-        slopes.append((2.0 * G @ Y - A @ X, Q @ X + A.T @ Y))
-    X, Y = incremented(end, h, METHOD.b, slopes)
-    start = _lapack.solve(X.T, Y.T)
-    start = 0.5 * (start + start.T)
-    dX, dY = increment(h, ERROR, slopes)
-    added = dY - start @ dX + _lapack.solve(X.T, known.E)
-    return _Known(start, _lapack.solve(X.T, added.T))
+
+    def one_part(matrices, t, h, known: _Known) -> _Known:
+        def rate(t, y):
+            (A, G), (X, Y) = matrices(t), y
+            return 2.0 * G @ Y - A @ X, Q @ X + A.T @ Y
+
+        end = jnp.eye(len(Q), dtype=Q.dtype), known.P
+        (X, Y), slopes = looped(rate, METHOD, t, h, end)
+        start = _lapack.solve(X.T, Y.T)
+        start = 0.5 * (start + start.T)
+        dX, dY = _with_error(jax.tree.map(jnp.zeros_like, end), h, slopes)
+        added = dY - start @ dX + _lapack.solve(X.T, known.E)
+        return _Known(start, _lapack.solve(X.T, added.T))
+
+    return _backwards(one_part, parts, A, half, h, known)
 
 
-def _computed_once(x: Matrix) -> Matrix:
-    """x, which is not computed again in each later stage that reads it; this halves the time of a step."""
-    return jax.lax.optimization_barrier(x)
+def _with_error(y, h: Scalar, slopes):
+    """y and the difference of the two methods over a part of a step."""
+    return point_of(h, y, jnp.asarray(ERROR, h.dtype), slopes)
 
 
-def _exponential(x: Matrix) -> Matrix:
+def _exponential(x: Matrix, product: ProductOfTwo) -> Matrix:
     """1 + x + x²/2, about exp(x); for a stable x with ‖x‖ ≤ 1 it is not below it."""
     one = jnp.eye(len(x), dtype=x.dtype)
-    return one + x @ (one + 0.5 * x)
+    return one + product(x, one + 0.5 * x)
 
 
 def _share(E: Matrix, P: Matrix) -> Scalar:
@@ -145,21 +205,14 @@ def _share(E: Matrix, P: Matrix) -> Scalar:
     return jnp.where(size == 0, 0.0, error / jnp.where(size == 0, 1.0, size))
 
 
-def _at_nodes(x: Float[Array, "M ..."]) -> Float[Array, "N 5 ..."]:
-    """The values at the nodes of each step, from those at the nodes of all steps."""
-    last = len(x) - INTERVALS
-    return jnp.stack([x[i : last + i : INTERVALS] for i in range(len(NODES))], axis=1)
-
-
-def _weights(count: int, dtype) -> Float[Array, "count s 5"]:
-    """The weights of the nodes at the method's stages, in each of `count` parts of a step (Lagrange's polynomials)."""
-    times = (np.arange(1, count + 1)[:, None] - np.asarray(METHOD.c)) / count  # backwards in time
+def _quartic(values: Float[Array, "5 d d"], place: Scalar) -> Matrix:
+    """The quartic polynomial with given values at `NODES`, at a place from 0 to 1 (Lagrange)."""
     others = [np.delete(NODES, j) for j in range(len(NODES))]
-    terms = [
-        np.prod((times[..., None] - x) / (node - x), axis=-1)
+    weights = [
+        jnp.prod((place - jnp.asarray(x, place.dtype)) / jnp.asarray(node - x, place.dtype))
         for node, x in zip(NODES, others, strict=True)
     ]
-    return jnp.asarray(np.stack(terms, axis=-1), dtype)
+    return jnp.tensordot(jnp.stack(weights), values, 1)
 
 
 def step_parts(A: Any, B: Any, costs: Any, h: Any) -> int:
@@ -176,7 +229,20 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> int:
     some = slice(None, None, max(1, len(A) // TIMES_OF_RATES))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
-    return _number_of_parts(np.max(np.abs(np.linalg.eigvals(whole))) * np.max(h))
+    return _number_of_parts(_fastest_rate(whole) * np.max(h))
+
+
+def _fastest_rate(matrices: Float[np.ndarray, "T n n"]) -> float:
+    """The largest |λ| of the eigenvalues λ of many matrices M: ‖M^k‖^(1/k) for a large k (Gelfand), by squaring."""
+    logarithm = 0.0
+    for i in range(SQUARINGS):
+        size = np.max(np.linalg.norm(matrices, axis=(1, 2)))
+        if size == 0:
+            return 0.0
+        logarithm += np.log(size) / 2**i
+        matrices = matrices / size
+        matrices = matrices @ matrices
+    return float(np.exp(logarithm))
 
 
 def _number_of_parts(rate: float) -> int:
