@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks, _lapack
-from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
+from jaxhamel._lanes._graph._primitive import LONGEST_PRODUCT
 from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, IN_KERNEL, compiled_with, is_outermost
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._whole_loop import loops_work
