@@ -13,6 +13,7 @@ import signal
 import sys
 import warnings
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +44,8 @@ def rolled(samples):
     balls = jax.vmap(make)(samples["masses"])
     q0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
     axes = (jax.tree.map(lambda x: 0, balls), None, 0, None)
-    q, u = rollout(balls, q0, samples["omega"], [0.0, 0.5], swing, dt=0.1, in_axes=axes)
+    options = {"dt": 0.1, "method": diffrax.Heun(), "in_axes": axes}
+    q, u = rollout(balls, q0, samples["omega"], [0.0, 0.5], swing, **options)
     return {"x": q[1][:, -1, 0], "y": q[1][:, -1, 1], "spin": u[:, -1, 2]}
 
 
