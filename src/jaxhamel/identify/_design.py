@@ -221,7 +221,7 @@ def design(
 def _cost(
     experiment: Experiment, criterion: str, rebuild: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """(the cost as a function of the curve's free parameters p and the experiment's arrays, these arrays)."""
+    """Returns (the cost as a function of the curve's free parameters p and the experiment's arrays, these arrays)."""
 
     def cost(p, arrays):
         model, start, ts, state_error = arrays

@@ -53,7 +53,7 @@ class StepControl(eqx.Module):
         raise NotImplementedError
 
     def decide(self, attempt: AttemptedStep, state: Any) -> Any:
-        """(whether the step is kept, ends of the next step, whether it begins at a jump, state, result)."""
+        """Returns (whether the step is kept, ends of the next step, whether it begins at a jump, state, result)."""
         raise NotImplementedError
 
     def init(

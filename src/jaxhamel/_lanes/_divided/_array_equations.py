@@ -58,7 +58,8 @@ def _has_constants(closed: ClosedJaxpr) -> bool:
 
 
 def with_large_solutions_as_arrays(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with matrices in place of products (`_operator_solve`), if these products read large arrays."""
+    """The program in which a solution of M x = b is computed from the matrix M instead of the program of the product M x
+    (`_operator_solve`), where that program reads large arrays."""
 
     def of_arrays(equation: Any, operands: list[Any]) -> list[Any] | None:
         if equation.primitive.name != OPERATOR_SOLVE or not _reads_large_arrays(equation, operands):

@@ -77,7 +77,10 @@ def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[
 def _in_loops(
     graph, parts: Split, values: dict[int, Any], size: int, inside: bool = False
 ) -> dict[int, Any]:
-    """Computes the results by one loop after the other, or by one fusion `inside` of a kernel."""
+    """Computes the results by loops over the lanes, one after the other.
+
+    `inside`: whether the loops are part of a kernel; there a single fusion takes their place if XLA compiles it.
+    """
     known = dict(values)
     fusable = inside and size and parts.results
     found = _fused(graph, parts, known, size) if fusable else None

@@ -27,7 +27,7 @@ FINER_GRID = 10  # points per collocation point at which limits are evaluated
 
 
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
-    """(the largest violation, as a multiple of its constraint's size, and the constraint's name)."""
+    """Returns (the largest violation, as a multiple of its constraint's size, and the constraint's name)."""
     residuals = scaled_residuals(transcription.sizes, evaluated(transcription, w)[1])
     found = {"the equations of motion": _largest_residual(residuals[:2])}
     conditions = np.abs(np.asarray(residuals.conditions))

@@ -57,7 +57,7 @@ def from_nodes(
 def replayed(
     problem: ControlProblem, control: Any, nodes: Float[Array, " N+1"], states: States, gap: float
 ) -> tuple[Trajectory, float]:
-    """(the motion under a control, the departure of its open loop from the nodes).
+    """Returns (the motion under a control, the departure of its open loop from the nodes).
 
     The motion is the one in open loop or, if this departs although `gap` is small, the motion integrated anew from each
     node. `gap`: the largest distance between a node and the motion integrated from the node before it.

@@ -84,8 +84,8 @@ def tightened(
     neighbours: bool,
     before: Overshoot | None = None,
 ) -> tuple[Transcription, Overshoot] | None:
-    """(the transcription with tighter bounds, the overshoot found); None if the original bounds are violated by at most
-    `least`.
+    """Returns the transcription with tighter bounds and the overshoot found; None if the original bounds are violated by at
+    most `least`.
 
     **Arguments:** `neighbours`: whether an excess tightens the bounds of the two neighbouring intervals, too; `before`: the
     overshoot of the last tightening on this mesh, None before the first one.

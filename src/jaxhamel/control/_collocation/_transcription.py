@@ -194,7 +194,7 @@ class Transcription(eqx.Module):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """(the rate h f, the cost h w (½|r|² + value) / cost_unit) at a collocation point."""
+        """Returns (the rate h f, the cost h w (½|r|² + value) / cost_unit) at a collocation point."""
         rate, r, value, h = self.stage_terms(interval, share, y)
         return rate, h * weight * (0.5 * jnp.sum(r * r) + value) / self.cost_unit
 

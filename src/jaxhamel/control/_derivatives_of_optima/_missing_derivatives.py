@@ -105,7 +105,7 @@ def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: D
 def _slopes_by_parameters(
     problem: Any, transcription: Transcription, w: CollocationPoint, nu: Duals
 ) -> Any:
-    """νᵀ ∂F/∂p of each ν."""
+    """The product νᵀ ∂F/∂p for each ν: a change of p in its direction leaves no solution (see the module)."""
 
     def one(nu):
         return eqx.filter_grad(lambda problem: constraints_times(nu, problem, transcription, w))(

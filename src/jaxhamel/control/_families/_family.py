@@ -126,7 +126,7 @@ _derivative = compiled_with(QUICK)(_of_value)
 
 @compiled_with(QUICK)
 def _derivatives(problem_of: ProblemOf, values: Any, transcriptions: Stacked, w, duals) -> Any:
-    """dJ*/dp by the numbers p of all values."""
+    """The derivatives dJ*/dp of each value's optimal cost by its numbers p."""
 
     def one(own, value, w, duals):
         return _of_value(problem_of, value, own, w, duals)

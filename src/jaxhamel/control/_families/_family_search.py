@@ -103,8 +103,11 @@ class FamilySearch:
             self.alone[k] = self.continued(k, self.until)
 
     def _searched_together(self, budget: Budget) -> SearchState:
-        """The states after searches side by side: first of values far from one another, which take all lanes, then of all
-        others, from starts interpolated between their optima."""
+        """The states after two rounds of searches side by side.
+
+        The first round searches for the optima of values far from one another, one in each lane. The second round starts all
+        other searches from points interpolated between these optima.
+        """
         given, count = (self.transcriptions, self.states, self.tolerance), len(self.points)
         places = in_groups(count)
         width, size = width_of(places.shape[1]), places.shape[1]
@@ -219,7 +222,7 @@ def _transcriptions(
 def _transcribed(
     problems: Stacked, rule: PointRule, intervals: int | None, sizes: TypicalSizes | None
 ) -> tuple[Transcription, Guesses]:
-    """(the arrays of the transcriptions of all problems, their first iterates)."""
+    """Returns (the arrays of the transcriptions of all problems, their first iterates)."""
 
     def one(problem):
         transcription = transcribe(problem, rule, shares_of(problem, intervals), 1.0, sizes)

@@ -242,7 +242,7 @@ class _Gait(AbstractTask):
         return cost, cost
 
     def report(self, y: Float[Array, " P"], state: Any):
-        """(the gait found with its displacement, its numbers and the objective of the initial gait)."""
+        """Returns (the gait found with its displacement, its numbers and the objective of the initial gait)."""
         problem = self.problem
         curves = jax.tree.map(
             lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.starting_point(), y)]

@@ -196,7 +196,7 @@ class _BranchSearch:
         return found / np.sqrt(np.sum(self.metric * found**2))
 
     def _corrected(self, start: _Point, tangent: Any, h: float) -> tuple[_Point | None, int]:
-        """(the branch's point at the distance h from `start` along the tangent, number of Newton iterations).
+        """Returns (the branch's point at the distance h from `start` along the tangent, number of Newton iterations).
 
         The point is None if it is not found.
         """

@@ -42,8 +42,8 @@ def counts_of(nodes: ExtremalNodes, free: bool) -> Counts:
 class ExtremalSizes(NamedTuple):
     """The sizes of all unknowns, of all equations, and of the costates of a node; the search divides by them.
 
-    A costate has the unit of the cost divided by the size of its state, and a multiplier that divided by the size of its
-    condition.
+    The size of a costate is the unit of the cost divided by the size of its state; the size of a multiplier is the unit of
+    the cost divided by the size of its condition.
     """
 
     unknowns: Float[np.ndarray, " v"]

@@ -69,7 +69,7 @@ def augmented(known: Filter, now: Measure) -> Filter:
 def accepts(
     known: Filter, now: Measure, theta: Scalar, phi: Scalar, alpha: Scalar, slope: Scalar
 ) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-    """(whether a trial with (θ, φ) is accepted, whether φ falls as far as its slope promises).
+    """Returns (whether a trial with (θ, φ) is accepted, whether φ falls as far as its slope promises).
 
     If both are true, the filter needs no further pair. `slope`: dφ/dα; `alpha`: the step's length.
     """

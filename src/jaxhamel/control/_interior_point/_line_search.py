@@ -105,7 +105,7 @@ class Trial(NamedTuple):
 def after_step(
     transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
 ) -> tuple[SearchState, Scalar]:
-    """(the state after one step, the step's length). An estimate of the multipliers is a step of length 0."""
+    """Returns (the state after one step, the step's length). An estimate of the multipliers is a step of length 0."""
     setting = setting_of(transcription, state, parts, residuals)
     first = first_attempt(setting)
     a = jax.lax.while_loop(lambda a: ~a.over, lambda a: next_attempt(setting, a), first)

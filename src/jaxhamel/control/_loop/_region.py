@@ -162,7 +162,7 @@ def _states_around(system, start: MotionState, deltas: Array) -> MotionState:
 
 @compiled
 def _held_and_distance(system, wanted, held, found):
-    """(whether each motion is held, the distance of its last state from the goal)."""
+    """Returns whether the controller holds each motion, and the distance of each last state from the goal."""
     goal, tolerance = wanted
     end = jax.tree.map(lambda x: x[:, -1], (found.q, found.u))
 

@@ -111,7 +111,7 @@ class ManyStarts:
     def _on_coarse_mesh(
         self, coarse: Transcription, which: Int[np.ndarray, " L"], budget: Budget
     ) -> tuple[SearchState, list[Int[np.ndarray, " k"]]]:
-        """(the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
+        """Returns (the last states of searches on the coarse mesh, the numbers of those that end at each optimum)."""
         few = budget._replace(iterations=min(budget.iterations, MOST_ITERATIONS))
         first = self._first_states(coarse, which)
         given = Stacked.of_one(coarse), first, self.tolerance

@@ -275,7 +275,7 @@ class ArcSearch:
         return [arc for arc in self.arcs if arc.order <= 1 or self.keeps_higher]
 
     def _steps(self, at: ArcErrors) -> tuple[np.ndarray, bool]:
-        """(the corrections of the times, whether one of them is cut: shorter than the secant method asks for).
+        """Returns (the corrections of the times, whether one of them is cut: shorter than the secant method asks for).
 
         Where the slope is not known, a small correction comes first, which counts as cut.
         """

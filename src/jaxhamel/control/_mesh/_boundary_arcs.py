@@ -224,7 +224,8 @@ def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Tran
 
 
 def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, "N s"]:
-    """The points of an arc. A limit of the state is on its bound at the node, too, at which the arc begins."""
+    """Marks the points at which the limit equals its bound: those of the arc's intervals and, for a limit of the state, the
+    node at which the arc begins."""
     on, found = arc.intervals(transcription), np.zeros(transcription.lower.shape[:2], bool)
     found[on] = True
     if arc.order > 0 and on.start > 0 and transcription.rule.points[-1] == 1.0:

@@ -170,9 +170,10 @@ def _between(side: _Side, k: int) -> list[float]:
 def _onto_singular_arc(side: _Side, inactive: range, active: range) -> list[float] | None:
     """The junction at which the control jumps from the points `active` onto a singular arc; None if it does not jump there.
 
-    It is the zero of √S by the polynomial through the nearest points on the bound, as many as an interval has. A shorter run
-    of such points that does not begin or end the motion belongs to the singular arc, where values swing as long as no node
-    is at the junction, and some reach the bound; it has no junction.
+    The junction is the zero of a polynomial through the values of √S (see the module) at the nearest points on the bound,
+    as many points as an interval has. Fewer points on the bound in a row have no junction, unless the motion begins or ends
+    with them: they belong to the singular arc. Without a node at the junction, the values on that arc swing, and some of
+    them reach the bound.
     """
     s = side.binds.shape[1]
     times, distance, binds, multiplier, curvature = (np.ravel(x) for x in side[2:])

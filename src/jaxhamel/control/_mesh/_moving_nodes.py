@@ -114,7 +114,8 @@ def freed(fixed: Solved, nodes: tuple[int, ...]) -> tuple[Transcription, SearchS
 
 
 def fixed_again(free: Solved) -> tuple[Solved, tuple[Transcription, SearchState]]:
-    """(the solution, with the shares that were found as those of its mesh; transcription and state with fixed nodes)."""
+    """Returns the solution, with the shares that were found as those of its mesh, and (transcription, state) with fixed
+    nodes."""
     old, state = free.transcription, free.state
     own = slice(0, old.n_parameters - len(old.moving))
     lower, upper = old.p_lower[own], old.p_upper[own]

@@ -111,7 +111,7 @@ def _begin(method: GradientDescent, p) -> Descent:
 
 @compiled
 def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent):
-    """(the descent after one update, the numbers to report), for one start or for many."""
+    """Returns (the descent after one update, the numbers to report), for one start or for many."""
     optimiser = optax.with_extra_args_support(method.optimiser)
 
     def cost(p):

@@ -24,8 +24,8 @@ class AbstractControlSearch(AbstractSearch):
         """The best parameters, their cost, and the norm of the cost's gradient."""
 
     def nodes(self) -> tuple[States, float] | None:
-        """(the states at the problem's times, the largest jump of the motion at one of them), for a method that has these
-        states among its unknowns; None for a method that integrates the motion from its start to its end.
+        """Returns the states at the problem's times and the largest jump of the motion at one of them, for a method that has
+        these states among its unknowns; None for a method that integrates the motion from its start to its end.
         """
         return None
 

@@ -35,7 +35,7 @@ def after_steps(
     penalty,
     switch,
 ) -> tuple[Iterate, dict[str, Array]]:
-    """(the iterate after a Levenberg–Marquardt step, the numbers to report), for one start or for many."""
+    """Returns (the iterate after a Levenberg–Marquardt step, the numbers to report), for one start or for many."""
 
     def one(iterate):
         return _after_step(shooting, problem, grid, sizes, iterate, penalty, switch)

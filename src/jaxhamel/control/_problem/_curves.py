@@ -53,7 +53,7 @@ def free_arrays(curve: Any) -> list[Array]:
 
 
 def _partition(curve: Any) -> tuple[Any, Any]:
-    """(the curve's free arrays, all other parts)."""
+    """Returns (the curve's free arrays, all other parts)."""
     return eqx.partition(
         curve, curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
     )

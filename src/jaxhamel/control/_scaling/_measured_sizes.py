@@ -98,7 +98,8 @@ def _parameters(transcription: Transcription, w: CollocationPoint) -> Float[np.n
 def _derivatives(
     transcription: Transcription, w: CollocationPoint, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The largest absolute derivatives of (T f, limits, conditions) by each state and control."""
+    """The largest absolute derivatives by each state and control, in three arrays: those of T f, of the limits and of the
+    conditions. T is the duration, f the right-hand side."""
     least = float(np.finfo(w.X.dtype).eps) ** 0.25
     base = _values(transcription, w)
     controls = np.maximum(1.0, np.max(np.abs(np.asarray(w.c)), axis=(0, 1)))

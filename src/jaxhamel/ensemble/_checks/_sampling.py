@@ -72,7 +72,7 @@ def _numbers_of(key, value):
 
 
 def _check_one_shape(name, numbers) -> None:
-    """Checks that the parameters broadcast to one shape, that of the random array, which must not be empty."""
+    """Checks that the parameters broadcast to one shape and that the random array, which has this shape, is not empty."""
     shapes = {key: value.shape for key, value in numbers.items()}
     said = ", ".join(f"`{key}` of shape {shape}" for key, shape in shapes.items())
     try:

@@ -52,8 +52,8 @@ def _fitted_line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
 def _period(ts: np.ndarray) -> float:
     """A first estimate of the sensor's period T, by which the samples are counted.
 
-    From 80 samples on it is the median difference between stamps an eighth of the run apart, on which delays have little
-    effect, divided by their number; for fewer samples it is the slope of the fitted line.
+    A run of 80 samples or more is compared with itself, shifted by an eighth of its n samples: T is the median difference of
+    the stamps, on which delays have little effect, divided by n/8. For fewer samples T is the slope of the fitted line.
     """
     if len(ts) < 80:
         return float(np.mean(np.diff(_fitted_line(np.arange(len(ts), dtype=float), ts))))

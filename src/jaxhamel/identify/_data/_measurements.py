@@ -123,9 +123,12 @@ class Coordinate(AbstractMeasurement):
     """A joint angle or another entry of the stored configuration: `q[index]`, or `q[part][index]` on a product space.
 
     **Arguments:** `index`; `part`: index of the factor of a product space, None if q is one array; `rate`: whether the time
-    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit` (by default that of the system's
-    class where a problem is made, and until then rad, or rad/s for a rate), `noise`,
-    `offset`, `limit` (by default two turns, 100 rad/s or 1 km, none for other units) as for all measurements.
+    derivative is measured instead; `columns`: one name, default: `name`; all others as for all measurements, with these
+    defaults:
+
+    - `unit`: the unit that the system's class gives the coordinate, as soon as a problem is made with the measurement;
+      before that rad, or rad/s for a rate.
+    - `limit`: two turns, 100 rad/s or 1 km, depending on the unit; none for other units.
     """
 
     index: int = eqx.field(static=True)
