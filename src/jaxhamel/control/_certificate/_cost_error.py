@@ -47,10 +47,10 @@ def _rows_of_products(multiplier, outer, inner) -> Float[np.ndarray, " r"]:
 def switching_excess(
     original: Transcription, tight: Transcription, state: SearchState, parts: Parts | None
 ) -> tuple[float, str]:
-    """Returns the relative change of the cost if all switches of limited controls were at nodes, and the names of these limits.
+    """Returns the relative change of the cost if all switches of limited controls were at nodes, and these limits' names.
 
-    The change has two parts: values between the bounds in the place of a switch, and bounds moved inwards because a polynomial that
-    switches overshoots them.
+    The change has two parts: values between the bounds in the place of a switch, and bounds moved inwards because a
+    polynomial that switches overshoots them.
     """
     found = switches_of(tight, state, parts)
     if not found:
