@@ -175,6 +175,30 @@ def test_in_a_closed_loop():
     assert float(jnp.abs(found.q[:, 0]).max()) == 1.0
 
 
+@pytest.mark.parametrize("lanes", [False, True])
+def test_error_of_the_estimate_in_a_closed_loop(lanes):
+    """`stats` has e·P⁻¹ e / 2 after each sample, with e and P of the textbook's filter; the sensor has a bias and no noise."""
+    P, W, shift = np.array([[0.5, 0.1], [0.1, 0.8]]), np.diag([0.02, 0.3]), 0.1
+    model = jnp.array([0.1]), jnp.array([-0.2]), jnp.asarray(P), jnp.asarray(W)
+    filter = KalmanFilter(CART, Sensors((place,), 0.3), *model)
+    sensors = Sensors((place,), bias=shift)
+    law = Sampled(Gains(jnp.array([4.0, 3.0])), T, delay=1, sensors=sensors, estimator=filter)
+    start = jnp.array([[0.4], [-0.7]]) if lanes else jnp.array([0.4])
+    axes = (None, 0, None, None) if lanes else None
+    found = closed_loop(CART, start, jnp.zeros(1), law, 60, key=jax.random.key(0), in_axes=axes)
+    errors = found.stats["estimation_error"]
+    commands = found.given()[1].commands
+    for q, u, c, error in zip(
+        *(np.reshape(x, (-1, *x.shape[-2:])) for x in (found.q, found.u, commands)),
+        np.reshape(errors, (-1, 60)),
+        strict=True,
+    ):
+        x, covariance = textbook(q[:-1] + shift, c[:, 0], 0.3, P, W)
+        e = np.concatenate([q, u], 1)[:-1] - x
+        wanted = np.einsum("ki,kij,kj->k", e, np.linalg.inv(covariance), e) / 2
+        np.testing.assert_allclose(error, wanted, atol=1e-10)
+
+
 BAD = {"q": jnp.zeros(1), "u": jnp.zeros(1), "covariance": jnp.ones(2)}
 
 NO_FORCE = jnp.zeros(1)

@@ -12,6 +12,7 @@ from jaxhamel.viz._bodies import disk_scene as disk_scene
 from jaxhamel.viz._bodies import rotated as rotated
 from jaxhamel.viz._charts import Chart as Chart
 from jaxhamel.viz._figures._canvas import save as save
+from jaxhamel.viz._figures._closed_loops import consistency_figure as consistency_figure
 from jaxhamel.viz._figures._closed_loops import held_coordinates_figure as held_coordinates_figure
 from jaxhamel.viz._figures._closed_loops import held_errors_figure as held_errors_figure
 from jaxhamel.viz._figures._closed_loops import held_paths_figure as held_paths_figure

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._words import counted
+from jaxhamel.cli._closed_loop._consistency import consistency_of
 from jaxhamel.cli._closed_loop._loop import (
     Robots,
     compile_motions,
@@ -100,6 +101,8 @@ def closed_about(
         return outcome, [], None
     if words := unstable(found.growth, found.prompt):
         terminal.say(f"{scenario.name}: {words}")
+    if found.estimated is not None and not found.estimated.consistent:
+        terminal.say(f"{scenario.name}: {found.estimated.words}")
     return with_loop(outcome, found, seed), charts_of(found), found.shown
 
 
@@ -161,6 +164,7 @@ def _closed_and_open_loop(
         return measured(problem, robots, motions_in(found), law, point), found
 
     closed, found = run(law, policy)
+    estimated = consistency_of(found, law.gains.shape[2])
     shown = _as_companion(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     charted = problem.tracking is None
     first = coordinates_of(plan.system, found.q) if charted else None
@@ -184,7 +188,7 @@ def _closed_and_open_loop(
         prompt = loop_growth(dataclasses.replace(controller, delay=0), weights)
     return ClosedLoop(
         closed, loose, tolerance, size, unit, of_commands, shown, path, labels, coordinates, growth, prompt, policy,
-        regulated,
+        regulated, estimated,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxhamel._words import counted
+from jaxhamel.cli._closed_loop._consistency import Consistency
 from jaxhamel.cli._closed_loop._loop_measured import HeldCoordinates, LoopMeasures
 from jaxhamel.cli._commands._training import PLAN, TrainedPolicy
 from jaxhamel.cli._results._folder import TRAINING
@@ -15,6 +16,7 @@ from jaxhamel.control import LoopGrowth
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import (
     Chart,
+    consistency_figure,
     cost_figure,
     held_coordinates_figure,
     held_errors_figure,
@@ -43,6 +45,7 @@ class ClosedLoop(NamedTuple):
     - `growth`: the growth of small deviations from the plan, under the regulator; `prompt`: without its delay, None if
       it has none.
     - `policy`: the trained policy of `closed`, or None; `regulated`: the same robots under its regulator alone.
+    - `estimated`: the consistency of the estimator of `closed`, None without one.
     """
 
     closed: LoopMeasures
@@ -59,6 +62,7 @@ class ClosedLoop(NamedTuple):
     prompt: LoopGrowth | None = None
     policy: TrainedPolicy | None = None
     regulated: LoopMeasures | None = None
+    estimated: Consistency | None = None
 
 
 def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
@@ -78,6 +82,7 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
             if found.regulated is not None
             else {}
         ),
+        **({} if found.estimated is None else {"estimator": found.estimated.numbers}),
     }
 
 
@@ -141,7 +146,7 @@ def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
     outcome = replace(
         outcome,
         tiles=(*tiles_of(numbers), *outcome.tiles),
-        lead=outcome.lead + lead_of(numbers),
+        lead=outcome.lead + lead_of(numbers) + _of_estimator(found),
         top={**outcome.top, "closed_loop": numbers},
     )
     return outcome if policy is None else with_policy(outcome, policy)
@@ -204,6 +209,11 @@ def lead_of(numbers: Mapping[str, Any]) -> str:
     )
 
 
+def _of_estimator(found: ClosedLoop) -> str:
+    """The sentence about the estimator under the heading of the report."""
+    return "" if found.estimated is None else f" {found.estimated.words}"
+
+
 def charts_of(found: ClosedLoop) -> list[Chart]:
     """Charts of the robots' paths, coordinates and errors over time, and histograms of their errors and forces."""
     closed, loose = found.closed, found.open_loop
@@ -213,9 +223,21 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
         *_ground_charts(found),
         *_coordinate_charts(found),
         Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
+        *_estimator_charts(found),
         *_histograms(closed, found.unit, found.unit_of_commands),
         *([] if found.policy is None else [curve_of(found.policy)]),
     ]
+
+
+def _estimator_charts(found: ClosedLoop) -> Iterator[Chart]:
+    """A chart of the normalised squared errors of the estimates over time."""
+    if found.estimated is not None:
+        ts, mean, band, robots = found.estimated
+        figure = consistency_figure(
+            ts, mean, band, f"Errors of the estimates, mean over {robots} robots"
+        )
+        words = "Normalised squared errors of the estimates over time"
+        yield Chart("closed-loop-estimates", figure, words)
 
 
 def _coordinate_charts(found: ClosedLoop) -> Iterator[Chart]:

@@ -79,8 +79,10 @@ def closed_loop(
     the commands that acted as a function of time and, for a law with memory, the last `memory`. A trajectory that breaks
     down is NaN from that time on, and its `result` is a failure. A motion that grows but stays finite is no failure: for
     such motions `stats` has the largest |u_i| in the first tenth, the first half and the last tenth of the samples, as
-    `largest_first`, `largest_half` and `largest_last` (of the commands if u is empty), and `print` shows them. These
-    numbers have no derivative.
+    `largest_first`, `largest_half` and `largest_last` (of the commands if u is empty), and `print` shows them. With an
+    estimator of the whole state, `stats` also has `estimation_error`, `(K,)`: δ·P⁻¹ δ / d after each sample, with the
+    estimate's error δ, its covariance P and their size d; its expectation is 1 if the estimator is consistent. None of
+    these numbers has a derivative.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 
@@ -139,7 +141,7 @@ def _run_one_loop(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
         noise = noise_in(key, jnp.uint32(0), plan.width[1], t0.dtype) if plan.width[1] else None
         loop, applied = decided(parts, loop, (*at, noise), plan)
         loop = after_period(parts, loop, at[:2], applied, plan)
-        return loop, (loop.q, loop.u, applied)
+        return loop, (loop.q, loop.u, applied, loop.error)
 
     first = first_loop(parts, t0.dtype, plan)
     last, rows = jax.lax.scan(turn, first, (jnp.arange(plan.samples), keys))
@@ -148,7 +150,7 @@ def _run_one_loop(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
         return jnp.concatenate([x[None], later])
 
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
-    return trajectory_of(parts, t0, (q, u, rows[2]), last.memory, plan)
+    return trajectory_of(parts, t0, (q, u, *rows[2:]), last.memory, plan)
 
 
 def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):

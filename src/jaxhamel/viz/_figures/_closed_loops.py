@@ -18,6 +18,7 @@ from jaxhamel.viz._figures._canvas import (
 from jaxhamel.viz._figures._ensembles import MARGIN_OF_PATH, band, coordinate_panels
 from jaxhamel.viz._style import LIGHT, in_label
 
+WIDE = 10.0  # values of which the largest is this many times the smallest are drawn on a logarithmic scale
 WIDTH = 1.4  # the least width of the picture of paths, relative to its height
 
 
@@ -71,6 +72,30 @@ def _within_picture(
     with np.errstate(invalid="ignore"):
         far = ~np.all((path > low) & (path < high), axis=1, keepdims=True)
     return np.where(far, np.nan, path)
+
+
+@styled
+def consistency_figure(
+    ts: Float[ndarray, " K"],
+    mean: Float[ndarray, " K"],
+    band: tuple[float, float],
+    title: str = "Errors of the estimates, mean over the robots",
+) -> Figure:
+    """The mean of the normalised squared errors ε = δ·P⁻¹ δ / d of many estimates over time.
+
+    **Arguments:** `ts`: the times [s], `(K,)`; `mean`: the mean of ε, `(K,)`; `band`: the limits of 95 % of such means if
+    the estimator is consistent; `title`.
+    """
+    figure, axes = one_plot()
+    label = "95 % of the means of a consistent estimator"
+    axes.axhspan(*band, color=LIGHT["series2"], alpha=0.25, linewidth=0, label=label)
+    shown = np.where(np.isfinite(mean) & (mean > 0), mean, np.nan)
+    axes.plot(ts, shown, color=LIGHT["series1"], linewidth=1.0, label="estimator of the robots")
+    if np.nanmax(shown, initial=band[1]) > WIDE * np.nanmin(shown, initial=band[0]):
+        axes.set_yscale("log")
+    time_axis(axes, ts, title, "δ·P⁻¹ δ / d")
+    legend_above(axes)
+    return figure
 
 
 @styled

@@ -107,14 +107,14 @@ def _of_block(
     more = spare_lanes(start)
     given = widened(own, more), widened((index,), more)[0], widened(start, more)
     rows, last = _columns_of_motion(lane, loop, state, shared, keys, plan, *given)
-    states, applied = (tuple(x[:, :size] for x in part) for part in rows)
+    states, applied, errors = jax.tree.map(lambda x: x[:, :size], rows)
     memory = loop.entries(x[:size] for x in last).memory
 
-    def end(own, states, applied, memory):
-        q, u = state.entries(states)
-        return trajectory_of(lane.parts(own), t0, (q, u, jnp.stack(applied, -1)), memory, plan)
+    def end(own, states, applied, errors, memory):
+        found = *state.entries(states), jnp.stack(applied, -1), errors
+        return trajectory_of(lane.parts(own), t0, found, memory, plan)
 
-    return spread(end, (0, 1, 1, 0))(own, states, applied, memory)
+    return spread(end, (0, 1, 1, 1, 0))(own, states, applied, errors, memory)
 
 
 def _columns_of_motion(
@@ -128,17 +128,20 @@ def _columns_of_motion(
     index: Array,
     start: Columns,
 ):
-    """((columns of q and u at all samples, columns of the commands), columns of the loops after the last period).
+    """((columns of q and u at all samples, of the commands, of the estimates' errors or None), columns of the loops after
+    the last period).
 
     `loop`, `state`: the layouts of a loop's numbers and of (q, u); `start`: the loops' columns before the first sample.
     """
     controller, dtype = lane.parts(own)[3], shared[1].dtype
+    with_errors = loop.entries(start).error is not None
 
     def turn(columns, given):
         k, key = given
         at, fixed = eqx.partition((lane, *sampled_at(lane.parts(own), shared, k)), eqx.is_array)
         columns, applied = after_period(at, fixed, columns, _noise(key, index, dtype, plan))
-        return columns, (columns[: state.size], applied)
+        # the error is the last of a loop's numbers
+        return columns, (columns[: state.size], applied, columns[-1] if with_errors else None)
 
     def after_period(at, fixed, columns, noise):
         law = eqx.combine(at, fixed)[3]
@@ -156,9 +159,10 @@ def _columns_of_motion(
         return period(own, columns, at, noise)[0]
 
     found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), keys))
-    last, (rows, applied) = found
+    last, (rows, applied, errors) = found
     pairs = zip(start[: state.size], rows, strict=True)
-    return ([jnp.concatenate([x[None], later]) for x, later in pairs], applied), last
+    states = tuple(jnp.concatenate([x[None], later]) for x, later in pairs)
+    return (states, tuple(applied), errors), last
 
 
 def _noise(key: Array | None, index: Array, dtype, plan: Periods) -> Columns | None:

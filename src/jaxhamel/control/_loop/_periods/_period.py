@@ -13,6 +13,7 @@ from jaxhamel.control._checks._laws import has_memory
 from jaxhamel.control._loop._prediction import flow_under
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, VectorField
+from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 from jaxhamel.simulate._trajectory import of_equal_steps
@@ -22,7 +23,8 @@ class Loop(NamedTuple):
     """The state of a closed loop at a sample.
 
     `q`, `u`: the system's state; `commands`: the previous commands, the latest last: one for each period of the delay, and
-    at least one; `belief`: the estimator's; `memory`: the law's. Both are None for a controller without them.
+    at least one; `belief`: the estimator's; `memory`: the law's. Both are None for a controller without them. `error`: the
+    `normalised_error` of the estimate at the last sample, None if it has no covariance of the system's state.
     """
 
     q: Configuration
@@ -30,6 +32,7 @@ class Loop(NamedTuple):
     commands: tuple[Float[Array, " p"], ...]
     belief: Any
     memory: Any
+    error: Any = None
 
 
 class Periods(NamedTuple):
@@ -55,8 +58,18 @@ def first_loop(parts, dtype, plan: Periods) -> Loop:
     belief = None if controller.estimator is None else controller.estimator.start()
     belief = jax.tree.map(lambda x: cast(x) if eqx.is_inexact_array(x) else x, belief)
     memory = controller.law.start() if has_memory(controller.law) else None
-    commands = (command,) * max(plan.delay, 1)
-    return Loop(jax.tree.map(cast, q0), cast(u0), commands, belief, memory)
+    commands, state = (command,) * max(plan.delay, 1), (jax.tree.map(cast, q0), cast(u0))
+    error = jnp.zeros((), dtype) if _is_of_state(belief, state) else None
+    return Loop(*state, commands, belief, memory, error)
+
+
+def _is_of_state(belief: Any, state: tuple) -> bool:
+    """Whether an estimator's belief has the coordinates of the state (q, u), and a covariance."""
+
+    def shapes(x):
+        return jax.tree.map(jnp.shape, x)
+
+    return hasattr(belief, "covariance") and shapes((belief.q, belief.u)) == shapes(state)
 
 
 def decided(parts, loop: Loop, at, plan: Periods) -> tuple[Loop, Array]:
@@ -75,7 +88,16 @@ def decided(parts, loop: Loop, at, plan: Periods) -> tuple[Loop, Array]:
     value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
     command = controller.command(jnp.asarray(value), loop.commands[-1])
     applied = loop.commands[0] if controller.delay else command
-    return Loop(loop.q, loop.u, (*loop.commands[1:], command), belief, memory), applied
+    error = None if loop.error is None else normalised_error(system, belief, (loop.q, loop.u))
+    return Loop(loop.q, loop.u, (*loop.commands[1:], command), belief, memory, error), applied
+
+
+def normalised_error(system, belief: Any, state: tuple) -> Scalar:
+    """δ·P⁻¹ δ / d of an estimate of d numbers, with the error δ = local(estimate, state) and covariance P; without
+    derivative."""
+    belief, state = jax.lax.stop_gradient((belief, state))
+    delta = local(system, (belief.q, belief.u), state)
+    return delta @ jnp.linalg.solve(belief.covariance, delta) / len(delta)
 
 
 def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
@@ -160,14 +182,17 @@ def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
 
 
 def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
-    """The `Trajectory` of one loop, from `rows` = (q, u, commands) at all samples and the law's last memory."""
-    (system, _, _, controller), (q, u, applied) = parts, rows
+    """The `Trajectory` of one loop, from the law's last memory and `rows` = (q, u, commands, errors of the estimates) at all
+    samples."""
+    (system, _, _, controller), (q, u, applied, errors) = parts, rows
     period = controller.period.astype(t0.dtype)
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
     taken = plan.steps * jnp.arange(plan.samples + 1)
     given = system, Held(t0, period, applied, memory)
     found = of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
-    return eqx.tree_at(lambda found: found.stats, found, found.stats | _largest(u, applied))
+    of_estimates = {} if errors is None else {"estimation_error": errors}
+    stats = found.stats | _largest(u, applied) | of_estimates
+    return eqx.tree_at(lambda found: found.stats, found, stats)
 
 
 def _largest(u: Array, applied: Array) -> dict[str, Array]:
