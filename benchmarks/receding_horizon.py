@@ -12,7 +12,7 @@ JSON object. `--picture FILE` draws the loops of the sleigh: as planned, and two
 import argparse
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -53,37 +53,42 @@ def unicycle():
     from jaxhamel import Kinematic
     from jaxhamel.systems import KnifeEdge
 
-    return posed(Kinematic(KnifeEdge(1.0, 1.0, 0.0)), jnp.zeros(0), 10.0, [0.7, 1.0])
+    return posed(
+        Kinematic(KnifeEdge(*map(jnp.array, (1.0, 1.0, 0.0)))), jnp.zeros(0), 10.0, [0.7, 1.0]
+    )
 
 
 def sleigh(limit=2.0):
     from jaxhamel.systems import ChaplyginSleigh
 
-    return posed(ChaplyginSleigh(1.0, 1.0, 0.2), jnp.array([0.5, 0.5]), 10.0, [limit, limit])
+    return posed(
+        ChaplyginSleigh(*map(jnp.array, (1.0, 1.0, 0.2))),
+        jnp.array([0.5, 0.5]),
+        10.0,
+        [limit, limit],
+    )
 
 
 def ball():
     """The task to follow the figure-eight with θ̈ up to 60 rad/s² and a normal force of at least 8 N, a third of the
     weight."""
-    from types import SimpleNamespace
-
+    from jaxhamel import MovingParts
     from jaxhamel.control import (
         ControlProblem,
         FinalCost,
         PathLimit,
         Running,
         figure_eight_solution,
-        plan_of,
         regulate,
         replay,
     )
+    from jaxhamel.control._loop._plan import plan_of_motion
+    from jaxhamel.systems import RollingBall
 
     problem, curve = figure_eight_solution()
-    result = SimpleNamespace(
-        problem=problem, control=curve, trajectory=replay(problem, curve), states=None
-    )
-    plan = plan_of(result)
-    driven = plan.system
+    plan = plan_of_motion(problem, replay(problem, curve), curve)
+    rolling = cast(RollingBall, problem.system)
+    driven = MovingParts(rolling)
     weights = jnp.array([10.0] * 3 + [1000.0] * 2 + [1.0] * 6 + [0.1] * 3)
     law = regulate(*plan, state_cost=weights, control_cost=jnp.full(3, 3e-4))
 
@@ -104,7 +109,7 @@ def ball():
         return 0.5 * delta @ (law.values[place] @ delta)
 
     def forces(t, q, u, c):
-        force = driven.system.contact_force(t, *driven.inside(t, q, u, c))
+        force = rolling.contact_force(t, *driven.inside(t, q, u, c))
         return jnp.stack(
             [force[2], FRICTION * force[2] - jnp.sqrt(1e-6 + force[0] ** 2 + force[1] ** 2)]
         )

@@ -177,7 +177,7 @@ def test_in_a_closed_loop():
 
 @pytest.mark.parametrize("lanes", [False, True])
 def test_error_of_the_estimate_in_a_closed_loop(lanes):
-    """`stats` has e·P⁻¹ e / 2 after each sample, with e and P of the textbook's filter; the sensor has a bias and no noise."""
+    """`stats` has e·P⁻¹ e / 2 after each sample, with e and P of the textbook's filter. The sensor is biased."""
     P, W, shift = np.array([[0.5, 0.1], [0.1, 0.8]]), np.diag([0.02, 0.3]), 0.1
     model = jnp.array([0.1]), jnp.array([-0.2]), jnp.asarray(P), jnp.asarray(W)
     filter = KalmanFilter(CART, Sensors((place,), 0.3), *model)
