@@ -73,11 +73,16 @@ _calls: WeakKeyDictionary = WeakKeyDictionary()
 @contextmanager
 def programs_by_numpy(allowed: bool = True) -> Iterator[None]:
     """Within it, NumPy computes programs without loops, if it is `allowed`."""
-    _allowed[0] = allowed
+    allow(allowed)
     try:
         yield
     finally:
-        _allowed[0] = False
+        allow(False)
+
+
+def allow(allowed: bool) -> None:
+    """Sets whether NumPy computes programs without loops from now on."""
+    _allowed[0] = allowed
 
 
 def install() -> None:

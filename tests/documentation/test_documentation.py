@@ -74,6 +74,8 @@ import matplotlib as _matplotlib
 _os.chdir({folder!r})
 _jax.config.update("jax_enable_x64", False)
 _matplotlib.rcdefaults()
+import sys as _sys
+_sys.modules["tests.by_numpy"].allow({by_numpy})
 """  # the state of a new kernel when a notebook begins
 
 
@@ -82,7 +84,8 @@ def kernel():
     """One process for all notebooks, since starting a kernel takes most of the time of a short one.
 
     NumPy moves its numbers outside of `jit`, and programs are lowered in one context, as in all tests
-    (`moved_by_numpy.py`, `lowered_in_one_context.py`). Figures are drawn without a layout, which `tests/viz` tests.
+    (`moved_by_numpy.py`, `lowered_in_one_context.py`). NumPy computes programs without loops in the notebooks
+    (`by_numpy.py`). Figures are drawn without a layout, which `tests/viz` tests.
     """
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = nbclient.NotebookClient(
@@ -95,7 +98,8 @@ def kernel():
                 f"import gc; gc.set_threshold{gc.get_threshold()}",
                 f"import sys; sys.path.append({str(ROOT)!r})",
                 "from tests.lowered_in_one_context import lower_in_one_context; lower_in_one_context()",
-                "from tests.moved_by_numpy import move_by_numpy; move_by_numpy(); sys.path.pop()",
+                "from tests.moved_by_numpy import move_by_numpy; move_by_numpy()",
+                "from tests.by_numpy import install; install(); sys.path.pop()",
                 "from matplotlib.layout_engine import ConstrainedLayoutEngine as layout",
                 "layout.execute = lambda engine, figure: None",
             )
@@ -105,9 +109,9 @@ def kernel():
         yield client
 
 
-def run_notebook(kernel, notebook, folder) -> None:
+def run_notebook(kernel, notebook, folder, by_numpy=False) -> None:
     """Runs each cell in order, in an empty namespace with JAX's default precision."""
-    first = nbformat.v4.new_code_cell(ANEW.format(folder=str(folder)))
+    first = nbformat.v4.new_code_cell(ANEW.format(folder=str(folder), by_numpy=by_numpy))
     notebook.cells.insert(0, first)
     kernel.nb = notebook
     kernel.reset_execution_trackers()
@@ -134,7 +138,7 @@ def test_notebook_runs(path, kernel, tmp_path):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code), "run the notebook before committing it"
     assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
-    run_notebook(kernel, notebook, tmp_path)
+    run_notebook(kernel, notebook, tmp_path, by_numpy=True)
 
 
 def test_output_comparison_can_fail():
