@@ -1,5 +1,8 @@
 """`[feedback]` with gains or a law of the user's file, for `simulate`, `montecarlo`, `identify` and `predict`."""
 
+import html
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +11,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel.cli._commands._early import check_of_control
-from jaxhamel.cli._commands._simulate import simulated
+from jaxhamel.cli._commands._simulate import run_simulate, simulated
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.cli._objects._identification import (
@@ -18,8 +21,11 @@ from jaxhamel.cli._objects._identification import (
 )
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._spread import nominal_of
+from jaxhamel.cli._objects._state_feedback import StateFeedback, instability
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.mechanics import Constant
 from tests.control.cart import DrivenCart
 
 
@@ -33,6 +39,11 @@ class Spring(eqx.Module):
 
     def __call__(self, t, q, u):
         return -self.stiffness * (q - self.place)
+
+
+class OfPlace(Spring):
+    def __call__(self, q):
+        return -q
 
 
 class Table(eqx.Module):
@@ -100,6 +111,32 @@ def test_a_curve_is_added_and_the_command_limited(tmp_path):
     assert control.function(0.0, jnp.array([9.0]), jnp.zeros(1))[0] == -3.0
 
 
+@pytest.mark.parametrize(
+    ("gain", "control", "doubles"),
+    [(-8.0, None, np.log(2) / 2.0), (8.0, None, None), (-8.0, Constant(jnp.ones(1)), None)],
+)
+def test_gains_that_do_not_hold_their_state(gain, control, doubles):
+    """With K < 0 deviations of a cart of 2 kg grow as exp(√(−K/m) t). A constant force leaves no equilibrium to hold."""
+    cart, at = Cart(jnp.array(2.0)), (jnp.array([0.5]), jnp.zeros(1))
+    law = StateFeedback(jnp.array([[gain, 0.0]]), *at, jnp.array(jnp.inf), control, cart.space)
+    found = instability(cart, jaxhamel.Feedback(law), 0.0)
+    if doubles is None:
+        assert found == ""
+    else:
+        assert f"small deviations double in {doubles:.3g} s" in found
+
+
+def test_simulate_says_that_gains_do_not_hold(tmp_path, capsys):
+    """The sentence is in summary.json and on the page."""
+    scenario = scenario_of(tmp_path, GAINS, "feedback.gains=[[-8.0,0.0]]", "initial.q=[0.5]")
+    run_simulate(scenario, tmp_path / "out", Terminal(quiet=True), 0.0)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert "small deviations double in 0.347 s" in summary["loop"]
+    assert summary["loop"] in html.unescape(
+        (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    )
+
+
 IDENTIFIED = """
 [system]
 mass = 2.0
@@ -147,12 +184,13 @@ def test_measured_runs_are_of_the_closed_loop(tmp_path):
 @pytest.mark.parametrize(
     ("feedback", "changes", "words"),
     [
-        (GAINS, ["feedback.gains=[[1.0]]"], r"`feedback.gains` has 1 rows of \[1\] numbers; .* 1, one row .* 2 numbers"),
+        (GAINS, ["feedback.gains=[[1.0]]"], r"`feedback.gains` has 1 row of 1 numbers; .* 1, one row .* 2 numbers"),
         (GAINS, ["feedback.q=[1,2]"], "`feedback.q` has 2 numbers; it must have 1"),
         (GAINS, ["sensors.noise=[1,1]"], '`sensors` has no effect with `feedback.kind` = "gains"'),
         (LAW, ["feedback.law=Sprung"], r"`feedback.law` is \"Sprung\"; .* no such class. Did you mean `Spring`"),
         (LAW, ["feedback.fields.length=1"], "`feedback.fields`: got an unexpected keyword argument 'length'. It needs"),
         (LAW, ["control.value=[1.0]"], "`control` has no effect with `feedback.kind` = \"law\""),
+        (LAW.replace("Spring", "OfPlace"), [], "`feedback.law` is of type OfPlace that cannot be called with three arg"),
         (LAW.replace("Spring", "Table").split("place")[0], [], "Table cannot be called; it needs __call__"),
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._compiled import compiled
+from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
 from jaxhamel.cli._objects._spread import Nominal, check_sample, distributions, members
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -88,7 +89,7 @@ def _check_count(scenario: Scenario, name: str, key: str, wanted: int) -> None:
     found = len((scenario[name] or {}).get(key, []))
     if found not in (0, wanted):
         raise ScenarioError(
-            f"`{name}.{key}` has {found} entries; it must have {wanted}, or none for the default."
+            f"`{name}.{key}` has {counted(found, 'entry')}; it must have {wanted}, or none for the default."
         )
     if key != "bias" and any(x < 0 for x in (scenario[name] or {}).get(key, [])):
         raise ScenarioError(f"`{name}.{key}` has a negative entry; all must be 0 or more.")

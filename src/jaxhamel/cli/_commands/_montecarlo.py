@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxhamel._words import counted
 from jaxhamel.cli._commands._montecarlo_report import charts, tiles
-from jaxhamel.cli._commands._simulate import progress_of, simulated, status
+from jaxhamel.cli._commands._simulate import instability_of, progress_of, simulated, status
 from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._spread import check_sample, distributions, member, nominal_of
@@ -66,6 +66,7 @@ def run_montecarlo(
         asked = asked_of(samples, _about(scenario))
         run = EnsembleRun(model, samples, asked, None, out, resume, accuracy, has_aux=True)
     remove_summary(out)
+    instability_of(prepared, terminal)
     nominal_run = _in_a_thread(lambda: prepared.shown(simulated(prepared)))
     with terminal.updating(), _as_one_line():
         study = Study.of(run.values(_progress_shown_on(terminal)), samples, run.first(), run.events)

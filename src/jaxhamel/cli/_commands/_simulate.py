@@ -4,12 +4,14 @@ meanwhile.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._state_feedback import instability
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
@@ -19,6 +21,7 @@ from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.simulate._results import in_words
 from jaxhamel.simulate._trajectory import why_it_failed
+from jaxhamel.viz._motion._numbers import lead_of
 from jaxhamel.viz._motion._page import prepare
 
 
@@ -34,9 +37,24 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
     folder(out)
     terminal.say(f"simulating {scenario.name}: {run.ts[0]:g} … {run.ts[-1]:g} s")
     trajectory = simulated(run)
-    reached = progress_of(trajectory)
+    reached, words, shown = (
+        progress_of(trajectory),
+        instability_of(run, terminal),
+        run.shown(trajectory),
+    )
     outcome = Outcome("simulate", scenario, *status(trajectory), started, reached=reached)
-    return write_all(out, outcome, run.shown(trajectory))
+    if words:
+        outcome = replace(outcome, lead=f"{lead_of(shown)} {words}", top={"loop": words})
+    return write_all(out, outcome, shown)
+
+
+def instability_of(run: PreparedRun, terminal: Terminal) -> str:
+    """Says on the terminal that the gains of `[feedback]` do not hold their state, and returns the sentence; else an empty
+    text."""
+    words = instability(run.system, run.control, float(run.ts[0]))
+    if words:
+        terminal.say(words)
+    return words
 
 
 def simulated(run: PreparedRun) -> Trajectory:

@@ -1,6 +1,7 @@
 """A feedback in continuous time from `[feedback]`: gains about a fixed state, or a law of the file of `--system`."""
 
 import inspect
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +12,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, QuasiVelocity, Time
+from jaxhamel._words import counted
 from jaxhamel.cli._objects._system import named, state_in
 from jaxhamel.cli._scenario._ensemble_schema import STATE_FEEDBACK
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
+from jaxhamel.control import loop_stability
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.mechanics import Feedback, System
+from jaxhamel.mechanics import Feedback, System, VectorField
 from jaxhamel.mechanics._system import controls_of
 from jaxhamel.mechanics._tangent import tangent_size
 
+AT_REST = 1e-6  # a state is an equilibrium if its rates are smaller than this, in SI units
 ONLY_ABOUT_PLANS = ("sensors", "estimator", "policy", "closed_loop")
 
 
@@ -75,7 +79,32 @@ def with_feedback(scenario: Scenario, system: System, control: Any) -> Any:
         raise ScenarioError(
             '`control` has no effect with `feedback.kind` = "law", which decides the whole control. Leave it out.'
         )
-    return Feedback(_own_law(scenario, table))
+    law = _own_law(scenario, table)
+    try:
+        return Feedback(law)
+    except TypeError as error:
+        words = str(error).replace("`function` of Feedback", "`feedback.law`")
+        raise ScenarioError(" ".join(words.split())) from error
+
+
+def instability(system: System, control: Any, t: float) -> str:
+    """A sentence if small deviations from the state of a law of kind "gains" grow; else, or if this state is no equilibrium
+    of the loop at the time t, an empty text."""
+    law = getattr(control, "function", None)
+    if not isinstance(law, StateFeedback) or not _is_at_rest(system, law, control, t):
+        return ""
+    rate = loop_stability(system, law.q, law.u, law, t=t).rate
+    if rate <= 0:
+        return ""
+    return (
+        "`feedback.gains` do not hold the state `feedback.q`, `feedback.u`: small deviations double in "
+        f"{math.log(2) / rate:.3g} s (linearised). Change the gains or their signs."
+    )
+
+
+def _is_at_rest(system: System, law: StateFeedback, control: Feedback, t: float) -> bool:
+    rates = VectorField()(jnp.asarray(t, law.u.dtype), (law.q, law.u), (system, control))
+    return all(float(jnp.max(jnp.abs(x), initial=0.0)) < AT_REST for x in jax.tree.leaves(rates))
 
 
 def _gains(table: Mapping[str, Any], system: System, control: Any) -> StateFeedback:
@@ -83,7 +112,8 @@ def _gains(table: Mapping[str, Any], system: System, control: Any) -> StateFeedb
     rows, size = table["gains"], tangent_size(system)
     count = controls_of(system)
     if any(len(row) != size for row in rows) or (count is not None and len(rows) != count):
-        shape = f"{len(rows)} rows of {sorted({len(row) for row in rows})} numbers"
+        lengths = " or ".join(map(str, sorted({len(row) for row in rows})))
+        shape = f"{counted(len(rows), 'row')} of {lengths} numbers"
         wanted = "one row" if count is None else f"{count}, one row"
         raise ScenarioError(
             f"`feedback.gains` has {shape}; it must have {wanted} for each control, of {size} numbers: for the deviation of "
@@ -102,7 +132,8 @@ def _own_law(scenario: Scenario, table: Mapping[str, Any]) -> Any:
         inspect.signature(cls).bind(**fields)
     except TypeError as error:
         raise ScenarioError(
-            f"`feedback.fields`: {error}. It needs {cls.__name__}{inspect.signature(cls)}, with numbers or lists."
+            f"`feedback.fields`: {error}. It needs {cls.__name__}({', '.join(inspect.signature(cls).parameters)}), with "
+            "numbers or lists."
         ) from None
     with named("feedback.fields"):
         law = cls(**fields)
