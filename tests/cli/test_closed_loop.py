@@ -155,7 +155,7 @@ def problem():
         ("feedback.delay=0.015", "`feedback.delay` is 0.015 s, no multiple of `feedback.period`, 0.01 s"),
         ("feedback.state_weights=[1,2]", "`feedback.state_weights` has 2 entries; it must have 14"),
         ("feedback.control_weights=[1,1,0]", "`feedback.control_weights` has an entry of 0"),
-        ("sensors.noise=[1]", "`sensors.noise` has 1 entries; it must have 14"),
+        ("sensors.noise=[1]", "`sensors.noise` has 1 entry; it must have 14"),
         ("sensors.resolution=[" + "-1," * 13 + "1]", "`sensors.resolution` has a negative entry"),
         ("closed_loop.trajectories=0", "`closed_loop.trajectories` is 0"),
         ("closed_loop.spread.0.key=system.mas", "`closed_loop.spread.0.key` is \"system.mas\""),

@@ -37,11 +37,8 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
     folder(out)
     terminal.say(f"simulating {scenario.name}: {run.ts[0]:g} … {run.ts[-1]:g} s")
     trajectory = simulated(run)
-    reached, words, shown = (
-        progress_of(trajectory),
-        instability_of(run, terminal),
-        run.shown(trajectory),
-    )
+    words, shown = instability_of(run, terminal), run.shown(trajectory)
+    reached = progress_of(trajectory)
     outcome = Outcome("simulate", scenario, *status(trajectory), started, reached=reached)
     if words:
         outcome = replace(outcome, lead=f"{lead_of(shown)} {words}", top={"loop": words})
