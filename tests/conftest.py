@@ -134,7 +134,7 @@ def _most_memory() -> float:
 
 
 # Folders that examine equations rather than programs.
-EQUATIONS = ("geometry", "mechanics", "reference", "systems")
+EQUATIONS = ("documentation", "geometry", "mechanics", "multibody", "reference", "systems")
 
 
 @pytest.fixture(autouse=True, scope="module")
