@@ -454,6 +454,81 @@ def fuller():
     return problem(rate, [1.0, 0.0], [0.0, 4.0], zero(1), costs, constraints, [0.0, 0.0])
 
 
+# --- closed forms with limits -----------------------------------------------------------------------
+
+
+def integrators(n, costs, constraints, start=None, end=None, duration=1.0):
+    """x⁽ⁿ⁾ = c from rest at 0 to rest at 1, or between other states."""
+    rate = lambda t, y, c: jnp.concatenate([y[1:], c])
+    start, end = start or [0.0] * n, end or [1.0] + [0.0] * (n - 1)
+    given = (state(*end), *constraints)
+    return problem(rate, start, [0.0, duration], zero(1), costs, given, end)
+
+
+def least_time(n, bound, *constraints, **given):
+    free = control.FreeEndTime(0.2, 20.0)
+    force = limited(-bound, bound, "force")
+    return integrators(n, (end_time(),), (force, free, *constraints), duration=3.0, **given)
+
+
+def least_time_with_speed():
+    """Full force, v = ½, full force: T = v/F + d/v."""
+    return least_time(2, 1.0, limit(lambda y, c: y[1:], -0.5, 0.5, name="speed"))
+
+
+def oscillator(start):
+    """ẍ = −x + c, |c| ≤ 1, to rest in the least time, from rest at `start` (Pontryagin et al. 1962)."""
+    rate = lambda t, y, c: jnp.stack([y[1], -y[0] + c[0]])
+    given = state(0.0, 0.0), limited(-1.0, 1.0, "force"), control.FreeEndTime(0.5, 20.0)
+    return problem(rate, [start, 0.0], [0.0, 4.0], zero(1), (end_time(),), given, [0.0, 0.0])
+
+
+def oscillator_time() -> float:
+    """From 3: about −1 until the circle about 3 of radius 1, half a turn about 1, and about −1 to the origin."""
+    v = np.sqrt(1 - 0.125**2)
+    return float(np.arctan2(v, 3.875) + np.pi + np.arccos(0.125))
+
+
+def regulator_above_a_floor():
+    """min ½∫x² + c² with ẋ = c, x(0) = 1, x ≥ ½: x = ½ cosh(t₁ − t) until cosh t₁ = 2, then ½."""
+    floor = limit(lambda y, c: y, lower=0.5, name="floor")
+    costs = (control.ControlEnergy(), running(lambda y, c: 0.5 * y @ y))
+    return problem(lambda t, y, c: c, [1.0], [0.0, 2.0], zero(1), costs, (floor,))
+
+
+def brachistochrone_floor():
+    """To x = 1 with y ≤ 0.2: a cycloid of radius 0.1 to the floor, and along it."""
+    rate = lambda t, y, c: jnp.stack([y[2] * jnp.cos(c[0]), y[2] * jnp.sin(c[0]), jnp.sin(c[0])])
+    floor = limit(lambda y, c: y[1:2], upper=0.2, name="floor")
+    given = at_end(lambda y: y[:1], 1.0), floor, control.FreeEndTime(0.5, 5.0)
+    curve = lambda t: 1.2 - 0.6 * t[None]
+    return problem(rate, [0.0] * 3, [0.0, 2.0], curve, (end_time(),), given, [1.0, 0.2, 0.63])
+
+
+def least_fuel():
+    """∫|f| with |f| ≤ 6 over 1 in unit time: full force to v, coasting, full force: v − v²/6 = 1."""
+    rate = lambda t, y, c: jnp.stack([y[1], c[0] - c[1]])
+    given = state(1.0, 0.0), limited(0.0, 6.0, "jets")
+    costs = (running(lambda y, c: jnp.sum(c)),)
+    curve = lambda t: jnp.ones(2)
+    return problem(rate, [0.0, 0.0], [0.0, 1.0], curve, costs, given, [1.0, 0.0])
+
+
+def energy_turn():
+    """About a principal axis with the least ∫|τ|²: 12 I² θ²/T³."""
+    return attitude(1.0, [1.0, 1.2, 1.5], (), ENERGY, 1.0)
+
+
+def bound_force(bound):
+    """∫f² with |f| ≤ F: F for the time s, a straight line, −F."""
+    return integrators(2, ENERGY, (limited(-bound, bound, "force"),))
+
+
+def bound_force_cost(bound) -> float:
+    r = np.sqrt(3 * (0.25 - 1 / bound))  # half of the line's time
+    return float(bound**2 * (1 - 4 * r / 3))
+
+
 # --- no solution, no isolated solution, degenerate constraints -------------------------------------
 
 
@@ -549,6 +624,17 @@ KNOWN = {
     "speed and force": Known(speed_and_force, 41.746676938914, method=control.Collocation(16)),
     "round obstacle": Known(round_obstacle, None, OPEN),
     "Fuller": Known(fuller, None),
+    "least jerk": Known(lambda: integrators(3, ENERGY, ()), 720.0, digits=1e-9),
+    "least time, third order": Known(lambda: least_time(3, 1.0), 32.0 ** (1 / 3)),
+    "least time, speed": Known(least_time_with_speed, 2.5),
+    "oscillator, half a turn": Known(lambda: oscillator(2.0), float(np.pi)),
+    "oscillator, three arcs": Known(lambda: oscillator(3.0), oscillator_time()),
+    "regulator above a floor": Known(regulator_above_a_floor, 0.25 * 3**0.5 + 0.125 * (2 - float(np.arccosh(2.0)))),
+    "brachistochrone, floor": Known(brachistochrone_floor, float(np.pi * 0.1**0.5 + (1 - 0.1 * np.pi) / 0.4**0.5)),
+    "least fuel": Known(least_fuel, 6 * (1 - 1 / 3**0.5)),
+    "turn about an axis": Known(energy_turn, 12 * 1.5**2, digits=1e-9),
+    "force of 5, 8 intervals": Known(lambda: bound_force(5.0), bound_force_cost(5.0), method=control.Collocation(8, 3)),
+    "force of 4.05": Known(lambda: bound_force(4.05), bound_force_cost(4.05), method=control.Collocation(8, 3)),
     "beyond a wall": Known(beyond_a_wall, None, OPEN),
     "too short": Known(too_short, None, OPEN),
     "limit twice": Known(limit_twice, 4.0),

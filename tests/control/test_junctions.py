@@ -13,7 +13,7 @@ import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate._cost_error import _between_points, on_kinks
 from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._mesh._junctions import _on, _Side
+from jaxhamel.control._mesh._junctions import _excess_at_nodes, _on, _Side
 from tests.control.cart import least_energy
 
 B = 0.15**0.5  # |f| ≤ 5 binds for |t − 1/2| > B
@@ -23,13 +23,15 @@ def force(t, q, u, control):
     return control(t)
 
 
-def test_a_limited_force_is_exact_on_a_coarse_mesh():
+@pytest.mark.parametrize("degree", [3, 4])
+def test_a_limited_force_is_exact_on_a_coarse_mesh(degree):
     """The cart from rest to rest with |f| ≤ 5: f is ±5, then a straight line. Without nodes at the kinks the polynomials
-    overshoot the bound, and bounds moved inwards raise the cost by 1e-5 of it."""
+    overshoot the bound, and bounds moved inwards raise the cost by 1e-5 of it. With three points the kink, at 0.1127, lies
+    between the last point of the first interval, 0.1109, and its node: all points bind, and no polynomial overshoots."""
     limits = control.PathLimit(force, -5.0, 5.0, name="force")
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
     result = control.solve(
-        least_energy(8, constraints=(end, limits)), control.Collocation(intervals=8)
+        least_energy(8, constraints=(end, limits)), control.Collocation(intervals=8, degree=degree)
     )
     assert result.certificate.holds
     np.testing.assert_allclose(result.cost, 12.5 - 50 * B / 3, rtol=1e-8)
@@ -183,6 +185,26 @@ def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
         distance = np.maximum(times**2 - 0.09, 0.0)
         found = _on(side(times, distance, distance == 0.0, 9.0 - 9.0 * times), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-9)
+
+
+@pytest.mark.parametrize(("kink", "counts"), [(0.48, True), (0.35, False), (0.5, False)])
+def test_what_a_control_costs_that_leaves_its_bound_at_a_node_instead_of_earlier(kink, counts):
+    """At the node ½ the control jumps off its bound to 2 (t − t₁) where it would have left it at t₁: with the curvature 3 of
+    the Hamiltonian this costs ∫ ½ 3 (2 (t − t₁))² dt = 2 (½ − t₁)³. A bound that holds at 0.45 is not left at 0.35."""
+    times = np.array([[0.05, 0.25, 0.45], [0.55, 0.75, 0.95]])
+    distance = np.array([np.zeros(3), 2 * (times[1] - kink)])
+    found = side(times, distance, np.array([[True] * 3, [False] * 3]), curvature=3.0)
+    cost = _excess_at_nodes(found, np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(cost, 2 * (0.5 - kink) ** 3 if counts else 0.0, atol=1e-12)
+    mirrored = side(
+        1 - times[::-1, ::-1],
+        distance[::-1, ::-1],
+        np.array([[False] * 3, [True] * 3]),
+        curvature=3.0,
+    )
+    np.testing.assert_allclose(
+        _excess_at_nodes(mirrored, np.array([0.0, 0.5, 1.0])), cost, atol=1e-12
+    )
 
 
 def test_a_limit_that_binds_nowhere_has_no_junction():

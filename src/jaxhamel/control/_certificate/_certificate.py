@@ -31,6 +31,7 @@ from jaxhamel.control._certificate._second_order import (
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, Solved
+from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._result import Certificate
 
 MINIMA = ("strict minimum", "minimum, not isolated")
@@ -199,7 +200,7 @@ def _effect_of_limits(original: Transcription, solved: Solved, may_be_zero: bool
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
     raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
-    kinks = unit * kink_excess(*solved, highest=1)
+    kinks = unit * (kink_excess(*solved, highest=1) + excess_at_nodes(*solved))
     notes = (
         on_small_cost(gap, cost, may_be_zero),
         on_tight_limits(raised, cost, transcription.rule.points[-1] < 1.0),

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Bool, Float
 
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._certificate._smoothness import (
@@ -14,9 +15,10 @@ from jaxhamel.control._certificate._smoothness import (
 )
 from jaxhamel.control._certificate._violation import (
     evaluated,
-    excesses,
     names_of_conditions,
     names_of_limits,
+    on_fine_grid,
+    over_bounds,
     worst_violation,
 )
 from jaxhamel.control._collocation._elastic import Elastic, least_violations, original
@@ -25,6 +27,12 @@ from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._scaling._sizes import size_of
 
 SMALL = 1e-4  # a violation below this share of the largest one comes from the barrier
+CROSSED = (
+    3e-3  # a violation above this share of the range of a limit's values during the motion is far
+)
+FINEST_GRID = (
+    200  # places for each point at which the violations of limits that cannot be met are measured
+)
 PRESSED = 0.01  # a constraint that holds is named if relaxing it by its size lowers the sum of violations by this or more
 
 
@@ -109,10 +117,8 @@ def contradiction(
 ) -> str:
     """A sentence that names the constraints that cannot be met together: those violated at the end `w`, by how much, and
     those that hold there and whose multipliers are not small."""
-    violations = np.concatenate(least_violations(elastic, w))
+    violations, counts = measured_violations(transcription, elastic, w)
     names = _constraint_names(transcription, original(transcription, w))
-    shares = violations / sizes_of_constraints(transcription, violations)
-    counts = shares > max(negligible_violation(w), SMALL * float(np.max(shares)))
     found: dict[str, float] = {}
     for name, value, is_large in zip(names, violations, counts, strict=True):
         if is_large:
@@ -124,11 +130,50 @@ def contradiction(
     return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}{beside}"
 
 
+def measured_violations(
+    transcription: Transcription, elastic: Elastic, w: CollocationPoint
+) -> tuple[Float[np.ndarray, " b+r"], Bool[np.ndarray, " b+r"]]:
+    """(the violation of each condition and of each limit at the end `w` of an elastic search, whether it counts).
+
+    Those of limits of the state are measured between the points, too. A limit of the control that holds at the points counts
+    as met, since its polynomials overshoot bounds where the control jumps.
+    """
+    violations = np.concatenate(least_violations(elastic, w))
+    sizes = sizes_of_constraints(transcription, violations)
+    shares = violations / sizes
+    counts = shares > max(negligible_violation(w), SMALL * float(np.max(shares, initial=0.0)))
+    if any(elastic.of_state):
+        at = transcription, original(transcription, w)
+        first = len(violations) - len(elastic.of_state)
+        far = np.concatenate([np.zeros(first, bool), crossed(*at, elastic.of_state)])
+        over = np.concatenate([violations[:first], over_bounds(*at, FINEST_GRID)])
+        of_state = np.concatenate([np.zeros(first, bool), np.asarray(elastic.of_state)])
+        violations = np.where(of_state & (counts | far), over, violations)
+        counts = counts | far
+    return violations, counts
+
+
+def crossed(
+    transcription: Transcription, w: CollocationPoint, of_state: tuple[bool, ...]
+) -> Bool[np.ndarray, " r"]:
+    """Whether a motion violates each limit of the state by far, between the points, too; False for other limits."""
+    values = np.asarray(on_fine_grid(transcription, w))
+    far = CROSSED * np.ptp(values, axis=(0, 1))
+    return np.asarray(of_state, bool) & (over_bounds(transcription, w) > far)
+
+
+def _largest_bounds(transcription: Transcription) -> Float[np.ndarray, " r"]:
+    """The larger magnitude of the two bounds of each limit, 0 if both are infinite."""
+    bounds = np.stack([np.asarray(x)[0, 0] for x in (transcription.lower, transcription.upper)])
+    return np.max(np.where(np.isfinite(bounds), np.abs(bounds), 0.0), axis=0)
+
+
 def _pressures(transcription: Transcription, duals: Duals) -> np.ndarray:
     """By how much the sum of violations falls if a constraint is relaxed by its size: 1 for those that are violated."""
     of_limits = np.abs(np.asarray(duals.limits)).sum(axis=(0, 1))
-    below, above = np.split(of_limits, 2)
-    both = np.concatenate([np.abs(np.asarray(duals.conditions)), below + above])
+    rows = transcription.lower.shape[2]
+    of_limits = of_limits.reshape(len(of_limits) // rows if rows else 0, rows).sum(axis=0)
+    both = np.concatenate([np.abs(np.asarray(duals.conditions)), of_limits])
     return both * sizes_of_constraints(transcription, both)
 
 
@@ -147,10 +192,9 @@ def between_the_points(transcription: Transcription, w: CollocationPoint) -> str
     """
     if not transcription.limits:
         return ""
-    bounds = np.stack([np.asarray(x)[0, 0] for x in (transcription.lower, transcription.upper)])
     own = np.asarray(size_of(transcription.sizes, "limits"))
-    sizes = np.maximum(np.max(np.where(np.isfinite(bounds), np.abs(bounds), 0.0), axis=0), own)
-    over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
+    sizes = np.maximum(_largest_bounds(transcription), own)
+    over = over_bounds(transcription, w)
     worst = int(np.argmax(over / sizes))
     if not over[worst] > negligible_violation(w) * sizes[worst]:
         return ""

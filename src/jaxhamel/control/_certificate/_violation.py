@@ -80,23 +80,29 @@ def _conditions_at(transcription: Transcription, at_end: bool) -> list[Any]:
 def _limit_violations(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:
     if not transcription.limits:
         return []
-    over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
-    over = over / np.asarray(size_of(transcription.sizes, "limits"))
+    over = over_bounds(transcription, w) / np.asarray(size_of(transcription.sizes, "limits"))
     names = names_of_limits(transcription, w, with_unit=True)
     return list(zip(names, over.tolist(), strict=True))
 
 
 def excesses(
-    transcription: Transcription, w: CollocationPoint
+    transcription: Transcription, w: CollocationPoint, finer: int = FINER_GRID
 ) -> tuple[Float[np.ndarray, "N r"], Float[np.ndarray, "N r"]]:
     """The largest violations of each limit in each interval: of its lower bound, and of its upper bound.
 
     The bounds of `transcription` are equal at all points of an interval, as the problem's are.
     """
-    values = np.asarray(on_fine_grid(transcription, w))
+    values = np.asarray(on_fine_grid(transcription, w, finer))
     lower, upper = (np.asarray(x)[:, :1] for x in (transcription.lower, transcription.upper))
     below, above = lower - values, values - upper
     return np.maximum(below, 0.0).max(axis=1), np.maximum(above, 0.0).max(axis=1)
+
+
+def over_bounds(
+    transcription: Transcription, w: CollocationPoint, finer: int = FINER_GRID
+) -> Float[np.ndarray, " r"]:
+    """The largest violation of each limit, also between the points, at `finer` places for each."""
+    return np.max([x.max(axis=0) for x in excesses(transcription, w, finer)], axis=0)
 
 
 def names_of_limits(
@@ -104,7 +110,7 @@ def names_of_limits(
 ) -> list[str]:
     """The name of each row of the limits."""
     names = []
-    for limit, count in zip(transcription.limits, _row_counts(transcription, w), strict=True):
+    for limit, count in zip(transcription.limits, row_counts(transcription, w), strict=True):
         names += [limit.quantity if with_unit else limit.label] * count
     return names
 
@@ -144,7 +150,7 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
     return sorted({name for name, one in zip(names, rows, strict=True) if one})
 
 
-def _row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
+def row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
     """The number of rows of each limit."""
     counts = []
     for limit in transcription.limits:
@@ -154,9 +160,9 @@ def _row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
 
 
 @compiled_with(QUICK)
-def on_fine_grid(transcription: Transcription, w: CollocationPoint):
+def on_fine_grid(transcription: Transcription, w: CollocationPoint, finer: int = FINER_GRID):
     """The limits' functions on a grid ten times finer than the collocation points, ends included, `(N, M, r)`."""
-    count = FINER_GRID * len(transcription.rule.points)
+    count = finer * len(transcription.rule.points)
     at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())
     places = weights_at(transcription, at)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -10,18 +11,15 @@ from jaxtyping import Array
 
 from jaxhamel._search._loop import AbstractSearch
 from jaxhamel.control._certificate._certificate import bounds_of
-from jaxhamel.control._certificate._endings import (
-    negligible_violation,
-    sizes_of_constraints,
-)
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, points_of, unit_of
-from jaxhamel.control._collocation._elastic import (
-    Elastic,
-    least_violations,
-    original,
-    with_slacks_inside,
+from jaxhamel.control._collocation._crossings import (
+    Contradiction,
+    TrialOfBounds,
+    contradiction_at,
+    rows_of_state,
 )
+from jaxhamel.control._collocation._elastic import Elastic, original, with_slacks_inside
 from jaxhamel.control._collocation._new_start import (
     comes_no_closer,
     is_far,
@@ -100,7 +98,14 @@ class AdaptiveSearch(AbstractSearch):
         bounds = bounds_of(dtype)
         self.arcs = ArcSearch(self.refinement, 1e-3 * bounds.cost, 0.5 * bounds.violation)
         self.elastic: Elastic | None = None
-        self.before_elastic = self.state
+        self.before_elastic = self.mesh_of_first, _ = self.transcription, self.state
+        # While the elastic problem is on a mesh of midpoints: the transcription on the method's mesh.
+        self.own_mesh: Transcription | None = None
+        self.trial = TrialOfBounds()
+        self.has_crossed = (
+            False  # whether a motion has crossed a limit of the state between the points
+        )
+        self.contradiction: Contradiction | None = None  # the one with the least violations so far
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0
         self.parts: Any = None  # derivatives at the last iterate
@@ -165,6 +170,16 @@ class AdaptiveSearch(AbstractSearch):
         self.tightening.best = None  # is in another unit
         return True
 
+    def forget_mesh(self) -> None:
+        """Forgets the times of arcs and the moving nodes of the present mesh."""
+        self.moving.forget()
+        self.arcs.forget()
+
+    @cached_property
+    def of_state(self) -> tuple[bool, ...]:
+        """Whether each row of the limits is a function of the state alone."""
+        return rows_of_state(self.problem, self.mesh_of_first, self.first)
+
     @property
     def cost_unit(self) -> float:
         """The number by which the search divides all costs."""
@@ -177,7 +192,7 @@ class AdaptiveSearch(AbstractSearch):
 
     def is_solved(self) -> bool:
         """Whether the problem itself, on the method's mesh, is solved."""
-        parts = self.elastic, self.fine, self.moving.before, self.arcs.before
+        parts = self.elastic, self.fine, self.moving.before, self.arcs.before, self.trial.before
         own = all(part is None for part in parts)
         return own and bool(self.state.done)
 
@@ -189,12 +204,18 @@ class AdaptiveSearch(AbstractSearch):
         stuck = is_far(rows, tolerance) and int(self.state.stuck) >= STUCK
         return stuck or comes_no_closer(rows, tolerance, self.cost_unit)
 
-    def is_feasible(self) -> bool:
-        """Whether the last iterate of the elastic problem meets all constraints, up to negligible violations."""
-        violations = least_violations(cast(Elastic, self.elastic), self.state.w)
-        found = np.concatenate(violations)
-        sizes = sizes_of_constraints(self.transcription, found)
-        return float(np.max(found / sizes, initial=0.0)) < negligible_violation(self.state.w)
+    def has_elastic_end(self) -> bool:
+        """Whether the elastic problem is solved."""
+        return self.elastic is not None and bool(self.state.done)
+
+    def found_contradiction(self) -> Contradiction | None:
+        """The contradiction at the solution of the elastic problem; None if all constraints can be met."""
+        return contradiction_at(self.transcription, cast(Elastic, self.elastic), self.state)
+
+    def take_contradiction(self) -> None:
+        """Goes back to the solution of the elastic problem with the least violations so far."""
+        _, self.transcription, self.elastic, self.state = cast(Contradiction, self.contradiction)
+        self.tight = self.transcription
 
     def own_iterate(self) -> CollocationPoint:
         """The last iterate, without the variables that the elastic problem adds."""

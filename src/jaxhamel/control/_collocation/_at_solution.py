@@ -20,6 +20,7 @@ from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
 from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
+from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS
 from jaxhamel.control._mesh._transfer import carried_over
 from jaxhamel.control._scaling._cost_unit import Solution
@@ -168,5 +169,6 @@ def _has_kinks(search: AdaptiveSearch) -> bool:
     bounds = bounds_of(search.state.mu.dtype)
     if largest_excess(search.transcription, search.state) > 0.5 * bounds.violation:
         return True
-    excess = kink_excess(search.tight, search.state, search.parts)
+    at = search.tight, search.state, search.parts
+    excess = kink_excess(*at) + excess_at_nodes(*at)
     return excess > bounds.cost * (1.0 + abs(float(search.state.cost)))

@@ -23,9 +23,8 @@ from jaxhamel.control._collocation import _at_solution as at_solution
 from jaxhamel.control._collocation import _before_solution as before_solution
 from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._checkpoint import to_arrays
-from jaxhamel.control._collocation._elastic import (
-    Elastic,
-)
+from jaxhamel.control._collocation._crossings import lesser
+from jaxhamel.control._collocation._elastic import Elastic
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._result import Result
@@ -43,6 +42,7 @@ FIRST_CHANGES = (
     at_solution.has_moving_nodes,
     at_solution.corrects_arcs,
     at_solution.gives_up_unit,
+    before_solution.tries_bounds,
     at_solution.changes_points,
     at_solution.aligns,
     at_solution.follows_arcs,
@@ -50,6 +50,7 @@ FIRST_CHANGES = (
 LATER_CHANGES = (
     at_solution.frees_nodes,
     at_solution.tightens,
+    before_solution.crosses_limits,
     at_solution.refines,
     at_solution.changes_unit,
     before_solution.starts_anew,
@@ -82,8 +83,8 @@ class CollocationSearch(AdaptiveSearch):
         for part in (self.moving, self.arcs):
             if part.before is not None:
                 return to_arrays(*part.before[:2])
-        state = self.state if self.elastic is None else self.before_elastic
-        return to_arrays(self.transcription, state)
+        now = self.transcription, self.state
+        return to_arrays(*(now if self.elastic is None else self.before_elastic))
 
     def make_iterations(self) -> None:
         left = self.iterations - len(self.rows)
@@ -118,13 +119,12 @@ class CollocationSearch(AdaptiveSearch):
         )  # fmt: skip
 
     def verdict(self) -> Verdict | None:
-        if self.moving.before is not None or self.arcs.before is not None:
+        if any(x.before is not None for x in (self.moving, self.arcs, self.trial)):
             return None
         many = counted(len(self.rows), self.unit)
-        if self.elastic is not None and bool(self.state.done):
-            elastic = cast(Elastic, self.elastic)
-            words = contradiction(self.transcription, elastic, self.state.w, self.state.duals)
-            return Verdict(False, f"infeasible: {words}")
+        if self.has_elastic_end():
+            self.contradiction = lesser(self.contradiction, self.found_contradiction())
+            return Verdict(False, self._infeasible())
         if bool(self.state.done) and not self.refinement.met:
             return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
@@ -142,6 +142,20 @@ class CollocationSearch(AdaptiveSearch):
         if (stuck or self._stalls()) and (why := self._kinks()):
             return Verdict(False, f"no optimum after {many}: {why}")
         return Verdict(False, no_step(*at, many)) if stuck else None
+
+    def _infeasible(self) -> str:
+        """The status of a search that ends with the least contradiction it has found."""
+        self.take_contradiction()
+        at = self.transcription, cast(Elastic, self.elastic), self.state.w, self.state.duals
+        return f"infeasible: {contradiction(*at)}"
+
+    def ending(self) -> Verdict | None:
+        """The verdict of a search that has ended; where no start has led further, with the contradiction found before."""
+        found = super().ending()
+        if found is None or found.converged or self.contradiction is None or self.has_elastic_end():
+            return found
+        self.fine = None
+        return Verdict(False, f"{self._infeasible()}; later: {found.status}")
 
     def _has_time(self) -> bool:
         """Whether more time is left than the first iteration took, which is enough to compile a small program."""
@@ -178,6 +192,8 @@ class CollocationSearch(AdaptiveSearch):
         for part in (self.moving, self.arcs):
             if part.before is not None:
                 self.take_solution(part.give_up())
+        if self.trial.before is not None:
+            self.take_solution(self.trial.end(self.transcription, self.state)[0])
         parts = None if self.elastic is not None else self.parts
         own = self.state._replace(w=self.own_iterate())
         solved = Solved(self.tight, own, parts)

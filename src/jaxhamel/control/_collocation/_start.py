@@ -178,10 +178,10 @@ def chosen_points(kind: str, problem: ControlProblem) -> str:
     if kind != "auto":
         return kind
     limits = [x for x in problem.constraints if isinstance(x, PathLimit)]
-    return "radau" if limits and not any(_is_of_control(problem, x) for x in limits) else "gauss"
+    return "radau" if limits and not any(is_of_control(problem, x) for x in limits) else "gauss"
 
 
-def _is_of_control(problem: ControlProblem, limit: PathLimit) -> bool:
+def is_of_control(problem: ControlProblem, limit: PathLimit) -> bool:
     """Whether the function of a limit depends on the control."""
     t, value = problem.ts[0], problem.curve(problem.ts[0])
 

@@ -76,6 +76,35 @@ def junctions_of(
     return sorted(found + [time for side in sides for time in _beyond_first_points(side, nodes)])
 
 
+def excess_at_nodes(transcription: Transcription, state: SearchState, parts: Parts | None) -> float:
+    """Σ H d³ / (6 ḋ): the change of the cost, to second order, by junctions between the last point on a bound and a node.
+
+    The control is on its bound as far as the node, and jumps off it there by a distance d, which then grows by ḋ. Where H,
+    the curvature of the Hamiltonian, is positive, the optimal control is continuous: it leaves the bound by d/ḋ earlier.
+    """
+    if not transcription.limits or parts is None or transcription.rule.points[-1] == 1.0:
+        return 0.0
+    nodes = np.asarray(transcription.shares, float)
+    sides = [side for side in _sides(transcription, state, parts) if side.by_control]
+    return sum((_excess_at_nodes(side, nodes) for side in sides), 0.0)
+
+
+def _excess_at_nodes(side: _Side, nodes: Float[np.ndarray, " N+1"]) -> float:
+    """The same for one bound."""
+    on, off, total = np.all(side.binds, axis=1), ~np.any(side.binds, axis=1), 0.0
+    lengths, count = np.diff(nodes), side.times.shape[1]
+    for i, node in enumerate(nodes[1:-1]):
+        for arc, free, last in ((i, i + 1, -1), (i + 1, i, 0)):
+            if on[arc] and off[free]:
+                x = (side.times[free] - node) / lengths[free]
+                polynomial = np.polyfit(x, side.distance[free], count - 1)
+                gap, rise = polynomial[-1], abs(np.polyval(np.polyder(polynomial), 0.0))
+                rise /= lengths[free]
+                if 0.0 < gap < rise * NEARBY * abs(side.times[arc, last] - node):
+                    total += float(np.mean(side.curvature[free])) * gap**3 / (6 * rise)
+    return total
+
+
 def _sides(transcription: Transcription, state: SearchState, parts: Parts) -> list[_Side]:
     """Both bounds of all limits that are no equations."""
     shares = np.asarray(transcription.shares, float)
