@@ -116,8 +116,8 @@ from jaxhamel.control._loop._stability._loop_stability import LoopStability as L
 from jaxhamel.control._loop._stability._loop_stability import loop_stability as loop_stability
 from jaxhamel.control._loop._stability._multipliers import loop_multipliers as loop_multipliers
 from jaxhamel.control._loop._state_sensors import StateSensors as StateSensors
-from jaxhamel.control._loop._tail import tail_mean as tail_mean
 from jaxhamel.control._loop._train import Training as Training
+from jaxhamel.control._loop._train import tail_mean as tail_mean
 from jaxhamel.control._loop._train import train as train
 
 # isort: split
