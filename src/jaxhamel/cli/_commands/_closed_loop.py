@@ -64,7 +64,7 @@ SHARE = 0.02
 
 
 class TrainingInterrupted(Exception):
-    """Ctrl-C ended the training of `policy`, whose state is on disk."""
+    """Ctrl-C or SIGTERM ended the training of `policy`, whose state is on disk."""
 
     def __init__(self, policy: TrainedPolicy):
         super().__init__()

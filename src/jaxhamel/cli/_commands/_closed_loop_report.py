@@ -211,7 +211,7 @@ def lead_of(numbers: Mapping[str, Any]) -> str:
 
 def _of_estimator(found: ClosedLoop) -> str:
     """The sentence about the estimator under the heading of the report."""
-    return "" if found.estimated is None else f" {found.estimated.words}"
+    return "" if found.estimated is None else f" {found.estimated.words}".replace("`", "")
 
 
 def charts_of(found: ClosedLoop) -> list[Chart]:

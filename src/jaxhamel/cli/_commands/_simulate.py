@@ -41,7 +41,8 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
     reached = progress_of(trajectory)
     outcome = Outcome("simulate", scenario, *status(trajectory), started, reached=reached)
     if words:
-        outcome = replace(outcome, lead=f"{lead_of(shown)} {words}", top={"loop": words})
+        lead = f"{lead_of(shown)} {words}".replace("`", "")
+        outcome = replace(outcome, lead=lead, top={"loop": words})
     return write_all(out, outcome, shown)
 
 

@@ -188,7 +188,7 @@ def _ended(name: str, found: Training) -> str:
     words = {
         "finished": "the training has ended",
         "stopped": "the time limit ended the training; --resume goes on",
-        "interrupted": "Ctrl-C ended the training; --resume goes on",
+        "interrupted": "the training is interrupted; --resume goes on",
         "not finite": "the cost or its gradient is not finite, and the policy before is kept; lower policy.rate",
     }[found.outcome]
     return f"{name}: {words}, after {counted(len(found.losses), 'update')}."
