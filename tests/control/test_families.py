@@ -1,5 +1,6 @@
 """Families of problems: closed forms for each value, the same optima as alone, failures that lose no other value."""
 
+import time
 from functools import cache
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._families import _problems
+from jaxhamel.control._families._family_progress import Teller
 from jaxhamel.control._families._interpolation import coordinates_of, far_first, weights_of
 from jaxhamel.control._many_starts import _side_by_side
 from jaxhamel.control._many_starts._stacked import Stacked
@@ -60,6 +62,36 @@ def test_costs_and_motions_of_carts():
     at = jax.vmap(lambda c, t: c(0.25 * t[-1]))(family.control, family.ts)
     m, d, T = (np.asarray(values[name]) for name in "mdT")
     np.testing.assert_allclose(at[:, 0], m * d / T**2 * (6 - 12 * 0.25), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("count", "few"), [(5, 32), (12, 4)])
+def test_progress_says_how_many_searches_have_ended(monkeypatch, count, few):
+    """The numbers of searches that have ended do not fall, the last one is that of all values, and the time left comes to 0;
+    with `few`, the searches run one after the other, or side by side."""
+    monkeypatch.setattr(_side_by_side, "FEW_SEARCHES", few)
+    monkeypatch.setattr(_side_by_side, "BURST_SECONDS", 1e-3)
+    told = []
+    family = control.solve_family(cart, carts(count), METHOD, progress=told.append)
+    assert family.converged.all()
+    ended = [state.ended for state in told]
+    assert ended == sorted(ended)
+    assert (ended[-1], told[-1].time_left) == (count, 0.0)
+    assert all(state.count == count and not state.alone for state in told)
+    assert all(0 <= state.time_left <= METHOD.max_seconds for state in told)
+    assert str(told[-1]).startswith(f"{count:4d} of {count} values   ")
+
+
+def test_searches_that_go_on_alone_are_told():
+    """Two of three searches alone have taken 4 s: another 2 s are left, if the budget allows that much."""
+    told = []
+    teller = Teller(told.append, 5, time.monotonic() - 10.0, time.monotonic() + 100.0)
+    teller.tell(5)
+    teller.searches_alone(3)
+    teller.first = time.monotonic() - 4.0
+    teller.tell(2)
+    assert [(x.ended, x.count, x.alone) for x in told] == [(5, 5, False), (2, 3, True)]
+    np.testing.assert_allclose([told[1].elapsed, told[1].time_left], [10.0, 2.0], atol=0.2)
+    assert str(told[1]) == "   2 of 3 searches alone   10 s   2 s left"
 
 
 def test_derivatives_of_costs_by_the_values():

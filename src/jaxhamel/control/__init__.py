@@ -66,6 +66,7 @@ from jaxhamel.control._indirect._indirect import Indirect as Indirect
 # Problems, methods, results
 from jaxhamel._search._loop import Progress as Progress
 from jaxhamel.control._families._family import Family as Family
+from jaxhamel.control._families._family_progress import FamilyProgress as FamilyProgress
 from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting as MultipleShooting
 from jaxhamel.control._methods._single_shooting import SingleShooting as SingleShooting

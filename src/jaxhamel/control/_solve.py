@@ -68,7 +68,11 @@ def solve_many(
 
 
 def solve_family(
-    problem_of: Callable[[Any], ControlProblem], values: Any, method: Collocation | None = None
+    problem_of: Callable[[Any], ControlProblem],
+    values: Any,
+    method: Collocation | None = None,
+    *,
+    progress: Callable[..., Any] | None = None,
 ) -> Family:
     """Solves the problems `problem_of`(value) of many values at once, each from its own guess:
 
@@ -82,6 +86,8 @@ def solve_family(
       once for each value, which takes longer.
     - `values`: a pytree of arrays, all with a leading axis of one length, one row for each value.
     - `method`: `Collocation(...)`, without `error`; its limits of iterations hold for each search, those of seconds for all.
+    - `progress`: called with a `FamilyProgress` a few times a second, such as `print`: how many searches have ended, and
+      about how many seconds are left.
 
     **Returns:** a `Family`: costs, motions, controls along a leading axis, and `family[k]`, the `Result` for the k-th value.
     Searches that do not converge side by side, and those whose limits bind, go on alone as `solve` does. A value without an
@@ -95,7 +101,8 @@ def solve_family(
     """
     method = Collocation() if method is None else method
     check_solves_families(method)
-    return method.run_family(problem_of, values)
+    _checks.check_progress(progress)
+    return method.run_family(problem_of, values, progress)
 
 
 def perturbed_starts(

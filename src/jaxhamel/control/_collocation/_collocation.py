@@ -105,15 +105,20 @@ class Collocation(eqx.Module):
         )
         return result._replace(certificate=certificate)
 
-    def run_family(self, problem_of: Callable[[Any], ControlProblem], values: Any) -> Family:
+    def run_family(
+        self,
+        problem_of: Callable[[Any], ControlProblem],
+        values: Any,
+        progress: Callable[..., Any] | None = None,
+    ) -> Family:
         """Solves the problems `problem_of`(value) of many values at once.
 
-        **Arguments:** `problem_of`, `values`: as for `solve_family`. **Returns:** a `Family`.
+        **Arguments:** `problem_of`, `values`, `progress`: as for `solve_family`. **Returns:** a `Family`.
         """
         _checks.check_outside("values", values)
         count = check_family(problem_of, values, self.error)
         search = FamilySearch(self, problems_of(problem_of, values, count), values)
-        search.run()
+        search.run(progress)
         return Family(problem_of, values, search)
 
 

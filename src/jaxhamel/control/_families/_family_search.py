@@ -3,6 +3,7 @@
 import dataclasses
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -32,6 +33,7 @@ from jaxhamel.control._collocation._start import (
     transcribe,
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._families._family_progress import Teller
 from jaxhamel.control._families._interpolation import (
     coordinates_of,
     far_first,
@@ -91,18 +93,32 @@ class FamilySearch:
         self.states = _first_states(self.transcriptions, w, first.barrier)
         self.alone: dict[int, Ended] = {}
 
-    def run(self) -> None:
-        """Runs all searches to their ends, or to the limits of the method."""
+    def run(self, progress: Callable[..., Any] | None = None) -> None:
+        """Runs all searches to their ends, or to the limits of the method.
+
+        **Arguments:** `progress`: called with a `FamilyProgress` a few times a second; None: nothing is called.
+        """
         most = min(self.method.max_iterations, MOST_TOGETHER)
-        budget = Budget(most, self.until, threading.Event())
-        found = self._searched_together(budget)
+        teller = Teller(progress, len(self.points), self.began, self.until)
+        tell = teller.tell if progress is not None else None
+        budget = Budget(most, self.until, threading.Event(), tell)
+        found = self._searched_together(budget, teller)
         self.states: SearchState = jax.tree.map(np.asarray, found)
-        for k in self._unfinished():
+        teller.tell(teller.count)
+        if not budget.is_over():
+            self._search_alone(budget, teller)
+
+    def _search_alone(self, budget: Budget, teller: Teller) -> None:
+        """Runs the searches that go on alone, one after the other."""
+        unfinished = self._unfinished()
+        teller.searches_alone(len(unfinished))
+        for done, k in enumerate(unfinished):
             if budget.is_over():
                 break
-            self.alone[k] = self.continued(k, self.until)
+            self.alone[k] = self.continued(k, self.until, lambda _, done=done: teller.tell(done))
+            teller.tell(done + 1)
 
-    def _searched_together(self, budget: Budget) -> SearchState:
+    def _searched_together(self, budget: Budget, teller: Teller) -> SearchState:
         """The states after two rounds of searches side by side.
 
         The first round searches for the optima of values far from one another, one in each lane. The second round starts all
@@ -117,6 +133,7 @@ class FamilySearch:
         places = _with_first(order, len(places), width, size)
         states = SideBySide(*given, places=places, active=width).run(budget)
         states = self._interpolated(states, order[: width * len(places)])
+        teller.earlier = width * len(places)
         places = np.roll(places, -width, axis=1)
         given = self.transcriptions, states, self.tolerance
         return SideBySide(*given, places=places, active=size - width).run(budget)
@@ -145,7 +162,7 @@ class FamilySearch:
     def _found(self) -> tuple[Stacked, SearchState]:
         return self.transcriptions, self.states
 
-    def continued(self, k: int, until: float) -> Ended:
+    def continued(self, k: int, until: float, progress: Callable[..., Any] | None = None) -> Ended:
         """The search for the optimum of one problem, alone: from its solution or, if there is none, from its guess."""
         problem = self.problems.at(k)
         state: SearchState = jax.tree.map(jnp.asarray, along(self.states, k))
@@ -156,7 +173,7 @@ class FamilySearch:
         except (TypeError, ValueError) as error:
             return Ended(None, Verdict(False, f"not searched: {error}"))
         search.seconds = max(until - time.monotonic(), 0.0)
-        return Ended(search, search.run())
+        return Ended(search, search.run(progress))
 
     def verdicts(self) -> list[Verdict]:
         """For each problem, whether its search has converged, and why it ended."""

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jaxhamel._lanes._xla_cpu._jit import cores
+from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel.control._collocation._transcription import Transcription, along
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, strong
@@ -36,11 +37,14 @@ FEW_SEARCHES = 32
 class Budget(NamedTuple):
     """The largest number of iterations of a search, the value of `time.monotonic` at which all searches stop, and an event
     that Ctrl-C sets: they then stop after their turns, and what they have found is kept.
+
+    `tell`: called about five times a second with the number of searches that have ended; None: nothing is called.
     """
 
     iterations: int
     until: float
     interrupted: threading.Event
+    tell: Callable[[int], None] | None = None
 
     def is_over(self) -> bool:
         """Whether all searches stop."""
@@ -78,16 +82,18 @@ def searched_one_by_one(
 
     `transcriptions`: those of all searches.
     """
-    count = states.mu.shape[0]
+    count, ended = states.mu.shape[0], []
     rows = [strong(along(states, k)) for k in range(count)]
     if not budget.is_over():  # compiles, in one thread
         more_iterations(transcriptions.at(0), rows[0], tolerance, jnp.asarray(0))
 
     def one(k: int, is_late: Callable[[], bool]) -> SearchState:
         given = transcriptions.at(k), rows[k], tolerance, budget.iterations
-        return _searched_alone(*given, is_late)
+        state = _searched_alone(*given, is_late)
+        ended.append(k)
+        return state
 
-    found = _in_threads(one, count, budget)
+    found = _in_threads(one, count, budget, lambda: len(ended))
     return jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
@@ -124,6 +130,7 @@ class SideBySide:
         self.tries, self.width = tries, width
         may_finish = not tries and jax.default_backend() == "cpu"
         self.few = width // FEW if may_finish else 0
+        self.ended = [0] * len(places)  # searches of each group that have ended
 
     def run(self, budget: Budget) -> SearchState:
         """Runs all searches to their ends or to the limits of the budget, and returns their last states."""
@@ -134,18 +141,24 @@ class SideBySide:
         def one(k: int, is_late: Callable[[], bool]) -> SearchState:
             return self._search(k, most, is_late)
 
-        found = _in_threads(one, len(self.groups), budget)
+        found = _in_threads(one, len(self.groups), budget, lambda: sum(self.ended))
         first = np.unique(self.places, return_index=True)[1]
         return along(joined(found), first)
 
     def _search(self, index: int, most: Array, is_late: Callable[[], bool]) -> SearchState:
         """Runs all searches of a group, and returns their last states."""
-        while not is_late() and int(searches_left(self.groups[index], most)) > self.few:
+        while not is_late() and self._left(index, most) > self.few:
             self._take_turns(index, most)
             if self.tries and self._fails(stored(self.groups[index]), most):
                 break
         group = stored(self.groups[index])
         return group.states if self.tries else self._finished(index, most, is_late)
+
+    def _left(self, index: int, most: Array) -> int:
+        """The number of searches of a group that go on."""
+        left = int(searches_left(self.groups[index], most))
+        self.ended[index] = self.active - left
+        return left
 
     def _fails(self, group: Searches, most: Array) -> bool:
         """Whether at least as many searches of a group as run side by side have ended, and most of them in vain."""
@@ -173,6 +186,7 @@ class SideBySide:
             own = _searched_alone(self.transcriptions[index].at(k), *given, is_late)
             for array, x in zip(jax.tree.leaves(states), jax.tree.leaves(own), strict=True):
                 array[k] = x
+            self.ended[index] += 1
         return states
 
 
@@ -198,9 +212,15 @@ def _is_over(state: SearchState) -> bool:
 
 
 def _in_threads(
-    one: Callable[[int, Callable[[], bool]], SearchState], count: int, budget: Budget
+    one: Callable[[int, Callable[[], bool]], SearchState],
+    count: int,
+    budget: Budget,
+    ended: Callable[[], int],
 ) -> list[SearchState]:
-    """The results of `one`(k, is_late) for k = 0 … `count` − 1, computed in threads that stop when the budget is over."""
+    """The results of `one`(k, is_late) for k = 0 … `count` − 1, computed in threads that stop when the budget is over.
+
+    `ended`() is the number of searches that have ended so far.
+    """
     failed = threading.Event()
 
     def is_late() -> bool:
@@ -209,6 +229,8 @@ def _in_threads(
     with ThreadPoolExecutor(_threads()) as pool:
         each = [pool.submit(one, k, is_late) for k in range(count)]
         try:
+            while budget.tell is not None and wait(each, BURST_SECONDS).not_done:
+                budget.tell(ended())
             return [future.result() for future in each]
         except KeyboardInterrupt:
             budget.interrupted.set()
