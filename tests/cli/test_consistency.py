@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import jaxhamel
 from jaxhamel.cli._closed_loop._consistency import consistency_of
 from jaxhamel.cli._closed_loop._loop import controller_of, motions_of, regulator_of, robots_of
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.control import MotionPlan
+from jaxhamel.control._loop._estimators._kalman import Belief
+from jaxhamel.control._loop._periods._period import normalised_error, with_errors
 from jaxhamel.mechanics import Constant
-from jaxhamel.systems import CartPole
+from jaxhamel.mechanics._tangent import retract
+from jaxhamel.systems import CartPole, CircularRails, RollingBall
 
 ROBOTS = 200
 # The pole is held upright by a controller that sees an estimate; all robots are alike but for their first states.
@@ -76,6 +80,24 @@ def test_not_consistent_with_another_noise(loops, factors, words):
     found = loops(*factors)
     assert not found.consistent
     assert re.search(words, found.words)
+
+
+def test_moving_parts_have_no_error():
+    """Positions and rates of masses follow their commands, so that only the other numbers count, with their own
+    covariance."""
+    rails = CircularRails(radius=[0.07], normal=[[0, -1, 0]], zero=[[1, 0, 0]])
+    driven = jaxhamel.MovingParts(RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], [0.5], rails))
+    kept = [0, 1, 2, 3, 4, 6, 7, 8]
+    np.testing.assert_array_equal(with_errors(driven), kept)
+    rng = np.random.default_rng(2)
+    root, delta = rng.normal(size=(10, 10)), jnp.asarray(rng.normal(size=10))
+    q, u = driven.state(
+        (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2)), jnp.zeros(3), jnp.zeros(1), jnp.zeros(1)
+    )
+    belief = Belief(q, u, jnp.asarray(root @ root.T))
+    found = normalised_error(driven, belief, retract(driven, (q, u), delta))
+    e, P = delta[np.array(kept)], (root @ root.T)[np.ix_(kept, kept)]
+    np.testing.assert_allclose(found, e @ np.linalg.solve(P, e) / 8, rtol=1e-9)
 
 
 def test_robots_that_break_down_do_not_count():

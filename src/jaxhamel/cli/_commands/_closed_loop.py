@@ -52,6 +52,7 @@ from jaxhamel.control import (
     plan_of,
     replay,
 )
+from jaxhamel.control._loop._periods._period import with_errors
 from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
@@ -164,7 +165,7 @@ def _closed_and_open_loop(
         return measured(problem, robots, motions_in(found), law, point), found
 
     closed, found = run(law, policy)
-    estimated = consistency_of(found, law.gains.shape[2])
+    estimated = consistency_of(found, len(with_errors(plan.system)))
     shown = _as_companion(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     charted = problem.tracking is None
     first = coordinates_of(plan.system, found.q) if charted else None

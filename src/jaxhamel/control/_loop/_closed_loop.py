@@ -81,8 +81,8 @@ def closed_loop(
     such motions `stats` has the largest |u_i| in the first tenth, the first half and the last tenth of the samples, as
     `largest_first`, `largest_half` and `largest_last` (of the commands if u is empty), and `print` shows them. With an
     estimator of the whole state, `stats` also has `estimation_error`, `(K,)`: δ·P⁻¹ δ / d after each sample, with the
-    estimate's error δ, its covariance P and their size d; its expectation is 1 if the estimator is consistent. None of
-    these numbers has a derivative.
+    estimate's error δ, its covariance P and their size d, all without the positions and rates of moving parts, which
+    follow their commands exactly; its expectation is 1 if the estimator is consistent. These numbers have no derivative.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._laws import has_memory
 from jaxhamel.control._loop._prediction import flow_under
 from jaxhamel.control._loop._sampled import Held, Sampled
-from jaxhamel.mechanics import Constant, VectorField
-from jaxhamel.mechanics._tangent import local
+from jaxhamel.mechanics import Constant, MovingParts, VectorField
+from jaxhamel.mechanics._tangent import local, tangent_size
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 from jaxhamel.simulate._trajectory import of_equal_steps
@@ -93,11 +94,21 @@ def decided(parts, loop: Loop, at, plan: Periods) -> tuple[Loop, Array]:
 
 
 def normalised_error(system, belief: Any, state: tuple) -> Scalar:
-    """δ·P⁻¹ δ / d of an estimate of d numbers, with the error δ = local(estimate, state) and covariance P; without
-    derivative."""
+    """δ·P⁻¹ δ / d of an estimate, with the d numbers `with_errors` of the error local(estimate, state), and their covariance
+    P; without derivative."""
     belief, state = jax.lax.stop_gradient((belief, state))
-    delta = local(system, (belief.q, belief.u), state)
-    return delta @ jnp.linalg.solve(belief.covariance, delta) / len(delta)
+    kept = with_errors(system)
+    delta = local(system, (belief.q, belief.u), state)[kept]
+    return delta @ jnp.linalg.solve(belief.covariance[kept][:, kept], delta) / len(delta)
+
+
+def with_errors(system) -> np.ndarray:
+    """The places, in a tangent vector of states, of the numbers that can have an error: all but those of moving parts, which
+    follow their commands exactly."""
+    moving = system.n_controls if isinstance(system, MovingParts) else 0
+    places = np.arange(tangent_size(system))
+    n = system.space.dim
+    return np.concatenate([places[: n - moving], places[n : len(places) - moving]])
 
 
 def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
