@@ -181,6 +181,22 @@ def test_measured_runs_are_of_the_closed_loop(tmp_path):
     np.testing.assert_allclose(x, x[-1] / np.sin(rate * t[-1]) * np.sin(rate * t), atol=1e-6)
 
 
+def test_runs_without_the_control_that_a_force_needs(tmp_path):
+    """The message names the method of the user's class; it is no error of the package."""
+    path = tmp_path / "mass.toml"
+    path.write_text(
+        IDENTIFIED.replace('[feedback]\nkind = "gains"\ngains = [[8.0, 0.0]]', ""), encoding="utf-8"
+    )
+    scenario = load_identification(str(path), (), Cart)
+    system = build_identified_system(scenario)
+    control, measurements = build_control(scenario, system), build_measurements(scenario, system)
+    with pytest.raises(
+        ScenarioError,
+        match=r"`force.* is None, as Cart returns it.*A `control` that is not given is None",
+    ):
+        make_runs(scenario, tmp_path, measurements, control, 0)
+
+
 @pytest.mark.parametrize(
     ("feedback", "changes", "words"),
     [

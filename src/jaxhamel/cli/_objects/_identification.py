@@ -231,7 +231,8 @@ def make_runs(
     for path in paths:
         u0 = jnp.asarray(table["speed"] * rng.normal(size=system.n_independent))
         q0 = system.space.identity(u0.dtype)
-        motion = simulate(system, q0, u0, ts, control).raise_if_failed()
+        with named(None):
+            motion = simulate(system, q0, u0, ts, control).raise_if_failed()
         columns = {scenario["data"]["time"]: ts}
         for m in measurements:
             with named(None):
