@@ -32,13 +32,11 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._problem._problem import ControlProblem
 
-STAYS = (
-    0.7  # a motion jumps if bounds that moved inwards leave more than this share of the violation
-)
+# a motion jumps if bounds that moved inwards leave more than this share of the violation
+STAYS = 0.7
 TRIAL = 25  # the largest number of iterations with these bounds
-TANGENTS = (
-    0.5  # the share of the elastic variables below which the violations found come from tangents
-)
+# the share of the elastic variables below which the violations found come from tangents
+TANGENTS = 0.5
 BETTER = 1e-3  # the least relative difference of two sums of violations that counts
 
 
