@@ -152,3 +152,39 @@ def test_interpolation_in_a_small_table_is_one_loop(points):
     program = written_out(f, [True, False, False], *given)
     assert program is not None
     assert ("pick" in program.program.operations()) == (points > 64)
+
+
+def surface(x, table):
+    """Bilinear interpolation in a table with two axes; the window's position is computed along both."""
+    i = jnp.floor(x).astype(int)
+    window = jax.lax.dynamic_slice(table, (i[0], i[1]), (2, 2))
+    (a, b), weights = x - i.astype(x.dtype), lambda s: jnp.stack([1 - s, s])
+    return weights(a) @ window @ weights(b)
+
+
+def bent(x, table):
+    """Needs the window for the value and for derivatives of order one and two."""
+    slope = jax.grad(surface)(x, table)
+    return jnp.sin(surface(x, table)) + slope @ jax.hessian(surface)(x, table) @ slope
+
+
+def test_windows_along_two_axes_are_read_once():
+    """A table of 42 numbers stays an array; the three derivatives read one window, whose position is computed once. Values
+    and derivatives are those of `vmap`, and for one lane those of the function."""
+    table, x = jnp.asarray(RNG.normal(size=(6, 7))), jnp.asarray(RNG.uniform(0.1, 4.9, (5, 2)))
+    closed = jax.make_jaxpr(bent)(x[0], table)
+    assert str(closed).count("dynamic_slice[") > 1
+    found = divided(closed, [True, False])
+    assert found is not None
+    assert str(found.look_ups).count("dynamic_slice[") == 1
+
+    def both(f):
+        return f(x, table), jax.grad(lambda x: jnp.sum(f(x, table)))(x)
+
+    wanted = both(jax.vmap(bent, (0, None)))
+    for f in (
+        lanes(bent, (0, None)),
+        lambda x, table: jnp.stack([one_lane(bent)(y, table) for y in x]),
+    ):
+        for a, b in zip(jax.jit(both, static_argnums=0)(f), wanted, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)

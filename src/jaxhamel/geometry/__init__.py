@@ -47,6 +47,12 @@ from jaxhamel.geometry._phase import reconstruct as reconstruct
 from jaxhamel.geometry._phase import small_loop_phase as small_loop_phase
 
 # isort: split
+# Surfaces in space
+from jaxhamel.geometry._surface import principal_curvatures as principal_curvatures
+from jaxhamel.geometry._surface import surface_axes as surface_axes
+from jaxhamel.geometry._surface import surface_point as surface_point
+
+# isort: split
 # Quaternions and vectors of three
 from jaxhamel.geometry._quaternion import cross as cross
 from jaxhamel.geometry._quaternion import hat as hat

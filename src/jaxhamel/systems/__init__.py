@@ -30,6 +30,7 @@ from jaxhamel.systems._snakeboard import Snakeboard as Snakeboard
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum as SoftRollingPendulum
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov
+from jaxhamel.systems._terrain import Terrain as Terrain
 from jaxhamel.systems._two_wheel_satellite import TwoWheelSatellite as TwoWheelSatellite
 from jaxhamel.systems._underwater_body import UnderwaterBody as UnderwaterBody
 from jaxhamel.systems._whipple_bicycle import WhippleBicycle as WhippleBicycle

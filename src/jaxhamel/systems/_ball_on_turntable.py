@@ -66,10 +66,10 @@ class BallOnTurntable(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = (ẋ − r ω_y, ẏ + r ω_x, Ω) plus the drift: the slip on the turntable, then Ω."""
-        return rolling_frame(self.radius, q[0])
+        return rolling_frame(self.radius, quaternion_matrix(q[0]))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        return rolling_inverse_frame(self.radius, q[0])
+        return rolling_inverse_frame(self.radius, quaternion_matrix(q[0]))
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " 5"]:
         """(−n e_3 × z, 0): minus the velocity of the turntable below the ball is added to the slip."""

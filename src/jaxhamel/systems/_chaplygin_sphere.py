@@ -71,10 +71,10 @@ class ChaplyginSphere(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = (ẋ − r ω_y, ẏ + r ω_x, Ω): the slip of the contact point, then Ω."""
-        return rolling_frame(self.radius, q[0])
+        return rolling_frame(self.radius, quaternion_matrix(q[0]))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        return rolling_inverse_frame(self.radius, q[0])
+        return rolling_inverse_frame(self.radius, quaternion_matrix(q[0]))
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass as a point at the centre in space axes, the rotation in body axes."""

@@ -1,6 +1,7 @@
-"""Checks of inertias, rails and axes of bodies."""
+"""Checks of inertias, rails, axes of bodies and surfaces of the ground."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._checks._values import UNIT_TOLERANCE, check_finite, check_shape, concrete, inline
@@ -163,6 +164,33 @@ def check_frame_axis(name: str, value) -> None:
             f"`{name}` is {inline(array)}; it must be a vector that is neither zero nor along "
             f"(0, 0, -1), where its frame is singular. `-{name}` is the same constraint."
         )
+
+
+def check_ground(ground) -> None:
+    """Checks that the ground is None or a callable of coordinates `(2,)` that gives a height or a point `(3,)`."""
+    if ground is None:
+        return
+    accepts = (
+        "a callable of x (2,) that gives the height there, a number, or a point in space, (3,)"
+    )
+    if not callable(ground) or isinstance(ground, type):
+        raise ValueError(
+            f"`ground` is {getattr(ground, 'tolist', ground.__repr__)()}; it is {accepts}, such as systems.Terrain, or None for the plane."
+        )
+    with _GROUNDS.once(ground) as is_new:
+        if is_new:
+            found = jax.eval_shape(ground, jax.ShapeDtypeStruct((2,), jnp.result_type(float)))
+            shape = getattr(found, "shape", None)
+            if shape not in ((), (3,)):
+                got = (
+                    f"an array of shape {shape}"
+                    if shape is not None
+                    else f"a {type(found).__name__}"
+                )
+                raise ValueError(f"`ground` gives {got} for x of shape (2,); it is {accepts}.")
+
+
+_GROUNDS = Seen()  # the surfaces checked before, by class and shapes
 
 
 def check_rails(rails, n_masses: int) -> None:

@@ -12,7 +12,6 @@ torques.
 from abc import abstractmethod
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -26,19 +25,14 @@ from jaxhamel._typing import (
     Vector3,
     Velocity,
 )
-from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
-from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
+from jaxhamel.geometry import SO3, Euclidean, Product
+from jaxhamel.mechanics import Constant, acceleration, energy, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._ball_on_ground import AbstractBallOnGround
 from jaxhamel.systems._descriptions import ground_force
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._rolling import (
-    Contact,
-    contact_of,
-    rolling_frame,
-    rolling_inverse_frame,
-)
 
 
 class Wrench(NamedTuple):
@@ -49,13 +43,8 @@ class Wrench(NamedTuple):
     torques: Float[Array, " n"]
 
 
-class AbstractDrivenBall(System):
-    """A ball on the plane z = 0 with n driven angles: q = (quaternion, position, angles), u = (Ω, rates of the angles)."""
-
-    radius: eqx.AbstractVar[Array]
-
-    n_constraints = 2
-    on_ground = True
+class AbstractDrivenBall(AbstractBallOnGround):
+    """A ball with n driven angles: q = (quaternion, position, angles), u = (Ω, rates of the angles)."""
 
     @property
     @abstractmethod
@@ -79,19 +68,21 @@ class AbstractDrivenBall(System):
     def outputs(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> tuple[Output, ...]:
-        return (ground_force(self, t, q, u, control, self.weight()),)
+        return ground_force(self, t, q, u, control, self.weight()), *self._fit_output(q)
 
     @abstractmethod
     def weight(self) -> Array:
         """Weight of the whole ball [N]."""
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """u = A v: the slip of the contact point (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the angles."""
-        return _block_and_identity(rolling_frame(self.radius, q[0]), self.n_drives)
+        """u = A v: the slip of the contact point, on the plane (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the
+        angles.
+        """
+        return _block_and_identity(self._rolling_frame(q), self.n_drives)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """B = A⁻¹ in closed form."""
-        return _block_and_identity(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
+        return _block_and_identity(self._rolling_inverse_frame(q), self.n_drives)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
         """Q = (0, 0, τ): a torque acts between ball and drive, so it does work on the drive's relative angle only."""
@@ -156,26 +147,14 @@ class AbstractDrivenBall(System):
     def contact_force(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> Vector3:
-        """Force of the ground on the ball, space frame [N]: F_c = Λ Σ m_i (g Γ + a_i), its first two components the
-        multipliers of the rolling constraints. Arguments as for `jaxhamel.acceleration`.
+        """Force of the ground on the ball along t₁, t₂ and n, on the plane in space axes [N]: F_c = Λ Σ m_i (g Λᵀ e₃ + a_i).
+
+        Its first two components are the multipliers of the rolling constraints. Arguments as for
+        `jaxhamel.acceleration`.
         """
         t, q, (u,), control = prepare(q, u, t=t, control=control)
         u_dot = acceleration(self, t, q, u, control)
-        return quaternion_matrix(q[0]) @ self.newton_euler(q, u, u_dot).force
-
-    def contact(
-        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
-    ) -> Contact:
-        """Normal force N = F_c·e₃ [N] and the friction coefficient that rolling needs, |F_c − N e₃| / N or +inf if N ≤ 0."""
-        return contact_of(self.contact_force(t, q, u, control))
-
-    def contact_point(self, q: Configuration) -> Vector3:
-        """The point of contact in space, (x, y, 0) [m]."""
-        return jnp.concatenate([q[1], jnp.zeros_like(q[1][:1])])
-
-    def centre(self, q: Configuration) -> Vector3:
-        """The geometric centre in space, (x, y, r) [m]."""
-        return jnp.concatenate([q[1], jnp.reshape(self.radius, (1,)).astype(q[1].dtype)])
+        return self._axes_in_body(q) @ self.newton_euler(q, u, u_dot).force
 
     def _torques(self, t: Time, dtype, control: Control) -> Float[Array, " n"]:
         return jnp.zeros(self.n_drives, dtype) if control is None else control(t)

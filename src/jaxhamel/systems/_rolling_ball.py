@@ -15,7 +15,6 @@ from jaxhamel.mechanics import (
     Constant,
     Points,
     Spins,
-    System,
     acceleration,
     energy,
     symmetric_solve,
@@ -25,20 +24,17 @@ from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.mechanics._kinematics import prepare
-from jaxhamel.systems._checks import check_inertia, check_rails
+from jaxhamel.systems._ball_on_ground import AbstractBallOnGround
+from jaxhamel.systems._checks import check_ground, check_inertia, check_rails
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._rails import unit_of_rails
-from jaxhamel.systems._rolling import (
-    Contact,
-    contact_of,
-    rolling_frame,
-    rolling_inverse_frame,
-)
+from jaxhamel.systems._terrain import Terrain
 
 
-class RollingBall(System):
-    """A ball that rolls without slipping on the plane z = 0 while n point masses move along rails inside it.
+class RollingBall(AbstractBallOnGround):
+    """A ball that rolls without slipping on the plane z = 0, or on uneven ground, while n point masses move along rails
+    inside it.
 
         L = ½ m_0 |ṙ_0|² + ½ Ω·I Ω + Σ_i ½ m_i |ṙ_i|² − g Σ_i m_i e₃·r_i ,   r_i = z + Λ χ_i ,   χ_i = ζ_i(θ_i(t))
         ż = ω × r e₃ ,   ω = Λ Ω                                                       (two constraint one-forms)
@@ -55,20 +51,27 @@ class RollingBall(System):
     - `gravity`: g [m/s²], along −z, or on inclined ground along −e.
     - `slope`: (s_x, s_y) = (tan α_x, tan α_y), the rise of the ground along x and y; None for level ground. Coordinates are
       those of the ground, z along its normal, and the vertical is e = (s_x, s_y, 1)/√(1 + s_x² + s_y²) in place of e₃.
+    - `ground`: a callable of x `(2,)` with the height of uneven ground at x = (x, y) [m], such as `Terrain`, or with the
+      point p(x) of a surface, `(3,)`; None for the plane. The ball rolls on the side of its normal
+      (`geometry.surface_axes`); ż = ω × r n. See `fit` for ground that bends more than the ball.
     - `external_force`: F_e on the geometric centre, space frame [N], `(3,)`; None for none.
 
-    Configuration `q = (quaternion (4,), position (2,))`, quasi-velocities `u = Ω` `(3,)` [rad/s], control θ(t) `(n,)`, a
-    callable whose rates come from autodiff; a constant keeps the masses where they are.
+    Configuration `q = (quaternion (4,), position (2,))`, with the coordinates x of the contact point; quasi-velocities
+    `u = Ω` `(3,)` [rad/s], control θ(t) `(n,)`, a callable whose rates come from autodiff; a constant keeps the masses
+    where they are.
 
-    **Invariants:** energy, where the masses stand still and no force acts; for a homogeneous empty ball ω; for an empty
-    ball with its centre of mass in its centre Λ[I Ω + m r² (Ω − Γ Γ·Ω)].
+    **Invariants:** energy, where the masses stand still and no force acts; on level ground for a homogeneous empty ball ω,
+    for an empty ball with its centre of mass in its centre Λ[I Ω + m r² (Ω − Γ Γ·Ω)]; for a homogeneous empty ball in or
+    on a sphere ω·n.
 
     **Known solution:** a homogeneous empty ball goes straight on at constant ω. With masses at rest below its centre the
-    ball is a pendulum: in a plane it is `ActuatedDisk`.
+    ball is a pendulum: in a plane it is `ActuatedDisk`. In a vertical cylinder a homogeneous ball goes round at a constant
+    rate φ̇ and rises and falls at the frequency φ̇ √(I/(I + m r²)).
 
     **Raises:** `ValueError` for parameters that are not physical.
 
     Source: Putkaradze and Rogers 2018, eq. (3.23), (B.8); the momentum of an empty ball is Müller's (2021), eq. (142).
+    The ball in a cylinder: Neimark and Fufaev 1972.
     """
 
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
@@ -93,12 +96,13 @@ class RollingBall(System):
     slope: Array | None = parameter(
         "rise of the ground along x and y", "m/m", (2,), none_as=(0.0, 0.0), default=None
     )
+    ground: Terrain | Callable[[Array], Array] | None = parameter(
+        "heights of uneven ground; a plane if absent", default=None
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
-    n_constraints = 2
     prescribed_motion = True
     state_names: ClassVar[State | None] = ROLLING
-    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
@@ -113,6 +117,7 @@ class RollingBall(System):
         if self.slope is not None:
             _checks.check_shape("slope", self.slope, (2,))
             _checks.check_finite("slope", self.slope)
+        check_ground(self.ground)
         check_rails(self.rails, self.n_masses)
 
     @property
@@ -137,6 +142,7 @@ class RollingBall(System):
         return (
             *rail_parameters(self, t, control),
             ground_force(self, t, q, u, control, self.gravity * jnp.sum(self._all_masses())),
+            *self._fit_output(q),
         )
 
     def shapes(self) -> tuple[Shape, ...]:
@@ -146,7 +152,7 @@ class RollingBall(System):
         """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation = quaternion_matrix(q[0])
         omega = v[:3]
-        centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
+        centre = self._centre_velocity(q, v[3:])
         chi, chi_dot = self._positions_and_rates(t, control)
         velocities = centre[None, :] + _cross(omega, chi) + chi_dot
         mass = self._all_masses()
@@ -156,25 +162,29 @@ class RollingBall(System):
         return spin + jnp.dot(mass, 0.5 * squared - self.gravity * height)
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        """u = A v: (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω: the slip of the contact point, then Ω."""
-        return rolling_frame(self.radius, q[0])
+        """u = A v: the slip of the contact point, on the plane (ẋ − r ω_y, ẏ + r ω_x), ω = Λ Ω; then Ω."""
+        return self._rolling_frame(q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """B = A⁻¹ in closed form."""
-        return rolling_inverse_frame(self.radius, q[0])
+        return self._rolling_inverse_frame(q)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
-        """F_e acts at the geometric centre, so only its horizontal part does work: (0, 0, 0, F_x, F_y)."""
-        horizontal = (
-            jnp.zeros(2, v.dtype) if self.external_force is None else self.external_force[:2]
-        )
-        return jnp.concatenate([jnp.zeros(3, v.dtype), horizontal])
+        """F_e acts at the geometric centre, so only its part along the ground does work: (0, 0, 0, F_e·∂c/∂x); on the plane
+        (0, 0, 0, F_x, F_y).
+        """
+        if self.external_force is None:
+            return jnp.zeros(5, v.dtype)
+        axes, advance = self._footing(q)
+        along = axes[:2] @ self._body_force(q)
+        work = along if advance is None else along @ advance
+        return jnp.concatenate([jnp.zeros(3, v.dtype), work])
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Shell and masses as bodies in body axes. The contact point is at rest: V_i = Ω × s_i + χ̇_i with s_i = rΓ +
         χ_i.
         """
-        gamma = quaternion_matrix(q[0])[2]
+        gamma = self._axes_in_body(q)[2]
         omega = v[:3]
         chi, chi_dot = self._positions_and_rates(t, control)
         mass = self._all_masses()
@@ -191,7 +201,7 @@ class RollingBall(System):
 
     def _push(self, q: Configuration, omega: Vector3) -> Points:
         """F_e as a point without mass at the geometric centre."""
-        velocity = jnp.cross(omega, self.radius * quaternion_matrix(q[0])[2])
+        velocity = jnp.cross(omega, self.radius * self._axes_in_body(q)[2])
         no_mass = jnp.zeros(1, omega.dtype)
         return Points(no_mass, velocity[None], self._body_force(q)[None], omega)
 
@@ -221,13 +231,14 @@ class RollingBall(System):
 
             (I − Σ m_i ŝ_i²) Ω̇ = −Ω × I Ω − r Γ̃ × Γ − Σ m_i s_i × (g Γ + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i)
 
-        with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e; on inclined ground g Λᵀ e in place of g Γ. Arguments as for `jaxhamel.acceleration`,
-        whose value it equals by an independent computation.
+        with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e; on inclined ground g Λᵀ e in place of g Γ. On uneven ground Γ = Λᵀ n, g Λᵀ e₃ stands
+        in place of g Γ, and Ω × r Λᵀ ṅ is added to χ̈_i. Arguments as for `jaxhamel.acceleration`, whose value it equals
+        by an independent computation.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
         rotation = quaternion_matrix(q[0])
-        gamma, up = rotation[2], self._vertical(rotation)
-        chi, rest = self._accelerations_at_rest(t, omega, control)
+        gamma, up = self._axes_in_body(q)[2], self._vertical(rotation)
+        chi, rest = self._accelerations_at_rest(t, q, omega, control)
         arm = chi + self.radius * gamma[None, :]
         mass = self._all_masses()
         inertia = inertia_matrix(self.shell_inertia)
@@ -244,32 +255,22 @@ class RollingBall(System):
     def contact_force(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
-        """Force of the ground on the ball, space frame [N]:
+        """Force of the ground on the ball along t₁, t₂ and n, on the plane in space axes [N]:
 
             F_c = Λ Σ m_i (g Γ + Ω̇ × s_i + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i) − F_e ,
 
-        on inclined ground with g Λᵀ e in place of g Γ. Its first two components are the multipliers of the rolling
+        on inclined or uneven ground with the changes of `closed_form`. Its
+        first two components are the multipliers of the rolling
         constraints. Arguments as for `jaxhamel.acceleration`.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
         omega_dot = acceleration(self, t, q, omega, control)
         rotation = quaternion_matrix(q[0])
-        chi, rest = self._accelerations_at_rest(t, omega, control)
-        arm = chi + self.radius * rotation[2][None, :]
+        axes = self._axes_in_body(q)
+        chi, rest = self._accelerations_at_rest(t, q, omega, control)
+        arm = chi + self.radius * axes[2][None, :]
         body = rest + _cross(omega_dot, arm) + self.gravity * self._vertical(rotation)[None, :]
-        return rotation @ (self._all_masses() @ body - self._body_force(q))
-
-    def contact(self, t: Time, q: Configuration, u: Vector3, control: Control = None) -> Contact:
-        """Normal force N = F_c·e₃ [N] and the friction coefficient that rolling needs, |F_c − N e₃| / N or +inf if N ≤ 0."""
-        return contact_of(self.contact_force(t, q, u, control))
-
-    def contact_point(self, q: Configuration) -> Vector3:
-        """The point of contact in space, (x, y, 0) [m]: below the geometric centre, on the plane z = 0."""
-        return jnp.concatenate([q[1], jnp.zeros_like(q[1][:1])])
-
-    def centre(self, q: Configuration) -> Vector3:
-        """The geometric centre in space, (x, y, r) [m]."""
-        return jnp.concatenate([q[1], jnp.reshape(self.radius, (1,)).astype(q[1].dtype)])
+        return axes @ (self._all_masses() @ body - self._body_force(q))
 
     def mass_positions(self, t: Time, control: Control) -> Float[Array, "n 3"]:
         """ζ_i(θ_i(t)): the moving masses in the body frame [m]."""
@@ -290,14 +291,16 @@ class RollingBall(System):
         shell = self.shell_com[None, :]
         return jnp.concatenate([shell, chi]), jnp.concatenate([jnp.zeros_like(shell), chi_dot])
 
-    def _accelerations_at_rest(self, t, omega, control):
-        """χ_i, and Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i: the accelerations in body axes without the parts of Ω̇ and of the
-        centre.
+    def _accelerations_at_rest(self, t, q, omega, control):
+        """χ_i, and Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i: the accelerations in body axes without the part of Ω̇; on uneven ground
+        with that of its bend.
         """
         (chi, chi_dot), (_, chi_ddot) = jax.jvp(
             lambda t: self._positions_and_rates(t, control), (t,), (jnp.ones_like(t),)
         )
-        return chi, _cross(omega, _cross(omega, chi) + 2.0 * chi_dot) + chi_ddot
+        rest = _cross(omega, _cross(omega, chi) + 2.0 * chi_dot) + chi_ddot
+        bend = self._acceleration_of_bend(q, omega)
+        return chi, rest if bend is None else rest + bend[None, :]
 
     def _all_masses(self) -> Float[Array, " n+1"]:
         return jnp.concatenate([self.shell_mass[None], self.masses])
@@ -313,7 +316,9 @@ class RollingBall(System):
 
     def _height(self, q: Configuration) -> Scalar:
         """e·z, the height of the geometric centre along the vertical."""
-        return self.radius if self.slope is None else jnp.dot(self._upwards(), self.centre(q))
+        if self.slope is None and self.ground is None:
+            return self.radius
+        return jnp.dot(self._upwards(), self.centre(q))
 
     def _body_force(self, q: Configuration) -> Vector3:
         if self.external_force is None:

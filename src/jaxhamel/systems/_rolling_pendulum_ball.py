@@ -1,5 +1,6 @@
 """A rolling ball with pendula inside, each driven by a torque."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -13,9 +14,10 @@ from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, segment
 from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
-from jaxhamel.systems._checks import check_inertia, check_inertias, check_pendula
+from jaxhamel.systems._checks import check_ground, check_inertia, check_inertias, check_pendula
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit_axes
+from jaxhamel.systems._terrain import Terrain
 
 
 class RollingPendulumBall(AbstractDrivenBall):
@@ -39,6 +41,7 @@ class RollingPendulumBall(AbstractDrivenBall):
     - `pivots`: b_i, a point of each axis [m], `(n, 3)`; `axes`: a_i, unit vectors, `(n, 3)`; θ_i counts right-handed.
     - `coms`: c_i, from the pivot to the pendulum's centre of mass where θ_i = 0, body frame [m], `(n, 3)`.
     - `gravity`: g [m/s²], along −z.
+    - `ground`: heights of uneven ground, or a surface, as for `RollingBall`; None for the plane.
 
     Configuration `q = (quaternion (4,), position (2,), angles (n,))`; quasi-velocities `u = (Ω, θ̇)` `(3 + n,)` [rad/s];
     control: the torques τ `(n,)` [N m] of the ball on the pendula, a callable of t or a constant; None for none.
@@ -88,6 +91,9 @@ class RollingPendulumBall(AbstractDrivenBall):
     gravity: Array = parameter(
         "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
     )
+    ground: Terrain | Callable[[Array], Array] | None = parameter(
+        "heights of uneven ground; a plane if absent", default=None
+    )
 
     state_names: ClassVar[State | None] = driven("angle")
 
@@ -106,6 +112,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         _checks.check_unit_vectors("axes", self.axes)
         check_inertias("inertias", self.inertias, self.n_drives)
         check_pendula(self.masses, self._own_inertias(), self.axes, self.coms)
+        check_ground(self.ground)
 
     @property
     def n_drives(self) -> int:
@@ -116,7 +123,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         return self.gravity * jnp.sum(self._all_masses())
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
-        centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
+        centre = self.centre(q)
         at = [(q[0], centre)]
         for angle, axis, pivot in zip(q[2], unit_axes(self.axes), self.pivots, strict=True):
             turned = quaternion_multiply(q[0], SO3().exp(angle * axis))
@@ -130,13 +137,13 @@ class RollingPendulumBall(AbstractDrivenBall):
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation = quaternion_matrix(q[0])
-        centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
+        centre = self._centre_velocity(q, v[3:5])
         chi, slope, turned = self._pose(q[2])
         velocity = centre[None] + cross_rows(v[None, :3], chi) + _with_shell(v[5:, None] * slope)
         mass = self._all_masses()
         spins = self._spins(turned, v[:3], v[5:])
         turning = 0.5 * jnp.einsum("bi,bij,bj->", spins.omega, spins.inertia, spins.omega)
-        height = chi @ rotation[2] + self.radius
+        height = chi @ rotation[2] + self.centre(q)[2]
         squared = jnp.sum(velocity * velocity, axis=1)
         return turning + jnp.dot(mass, 0.5 * squared - self.gravity * height)
 
@@ -144,27 +151,29 @@ class RollingPendulumBall(AbstractDrivenBall):
         """The masses as points in the ball's axes, with V_i = Ω × s_i + θ̇_i χ_i′ since the contact point is at rest; the
         rotations, each in its own body's axes.
         """
-        gamma = quaternion_matrix(q[0])[2]
+        up, normal = quaternion_matrix(q[0])[2], self._axes_in_body(q)[2]
         omega, rates = v[:3], v[5:]
         chi, slope, turned = self._pose(q[2])
         mass = self._all_masses()
-        arm = chi + self.radius * gamma[None]
+        arm = chi + self.radius * normal[None]
         velocity = cross_rows(omega[None], arm) + _with_shell(rates[:, None] * slope)
-        weight = -self.gravity * mass[:, None] * gamma[None]
+        weight = -self.gravity * mass[:, None] * up[None]
         torque = self._torques(t, v.dtype, control)[:, None] * unit_axes(self.axes)
         reaction = -jnp.sum(torque, axis=0)[None]
         points = Points(mass, velocity, weight, omega)
         return points, self._spins(turned, omega, rates, jnp.concatenate([reaction, torque]))
 
     def newton_euler(self, q: Configuration, u: QuasiVelocity, u_dot: Float[Array, " k"]) -> Wrench:
-        gamma = quaternion_matrix(q[0])[2]
+        up, normal = quaternion_matrix(q[0])[2], self._axes_in_body(q)[2]
         (omega, rates), (omega_dot, seconds) = (u[None, :3], u[3:, None]), (u_dot[:3], u_dot[3:])
         chi, slope, turned = self._pose(q[2])
-        axes, arm = unit_axes(self.axes), chi + self.radius * gamma[None]
+        axes, arm = unit_axes(self.axes), chi + self.radius * normal[None]
         chi_dot = _with_shell(rates * slope)
         chi_ddot = _with_shell(seconds[:, None] * slope + rates**2 * cross_rows(axes, slope))
         moving = cross_rows(omega, cross_rows(omega, chi) + 2.0 * chi_dot) + chi_ddot
-        needed = moving + cross_rows(omega_dot[None], arm) + self.gravity * gamma[None]
+        if (bend := self._acceleration_of_bend(q, u[:3])) is not None:
+            moving = moving + bend[None]
+        needed = moving + cross_rows(omega_dot[None], arm) + self.gravity * up[None]
         force = self._all_masses()[:, None] * needed
 
         inertia = jnp.einsum("bij,bjk,blk->bil", turned, self._own_inertias(), turned)

@@ -1,5 +1,6 @@
-"""A rolling ball with rotors inside, each driven by a torque: a gyrostat on a plane."""
+"""A rolling ball with rotors inside, each driven by a torque: a gyrostat."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -13,9 +14,10 @@ from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, wheel
 from jaxhamel.mechanics._description._parameters import INERTIA, inertia_matrix, parameter
-from jaxhamel.systems._checks import check_inertia, check_rotors
+from jaxhamel.systems._checks import check_ground, check_inertia, check_rotors
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit_axes
+from jaxhamel.systems._terrain import Terrain
 
 
 class RollingRotorBall(AbstractDrivenBall):
@@ -34,12 +36,13 @@ class RollingRotorBall(AbstractDrivenBall):
     - `axes`: a_i, unit vectors, body frame, `(n, 3)`; ψ_i counts right-handed.
     - `rotor_inertias`: j_i, moments of inertia of the rotors about their axes [kg m²], `(n,)`.
     - `com`: χ, the centre of mass from the geometric centre, body frame [m], `(3,)`; None for the centre itself.
-    - `gravity`: g [m/s²], along −z; of no effect with the centre of mass in the centre.
+    - `gravity`: g [m/s²], along −z; on a plane of no effect with the centre of mass in the centre.
+    - `ground`: heights of uneven ground, or a surface, as for `RollingBall`; None for the plane.
 
     Configuration `q = (quaternion (4,), position (2,), rotor angles (n,))`; `u = (Ω, ψ̇)` `(3 + n,)` [rad/s]; control: the
     torques τ `(n,)` [N m] of the ball on the rotors, a callable of t or a constant; None for none.
 
-    **Invariants:** with the centre of mass in the centre, and whatever the torques, K = Λ [I Ω + Σ j_i ψ̇_i a_i +
+    **Invariants:** on a plane, with the centre of mass in the centre, and whatever the torques, K = Λ [I Ω + Σ j_i ψ̇_i a_i +
     m r² (Ω − Γ Γ·Ω)], the angular momentum about the point of contact, in space. Energy where no torque acts (with
     constant torques E − τ·ψ), and then also every rotor's own momentum j_i (a_i·Ω + ψ̇_i).
 
@@ -79,6 +82,9 @@ class RollingRotorBall(AbstractDrivenBall):
     gravity: Array = parameter(
         "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
     )
+    ground: Terrain | Callable[[Array], Array] | None = parameter(
+        "heights of uneven ground; a plane if absent", default=None
+    )
 
     state_names: ClassVar[State | None] = driven("angle")
 
@@ -93,6 +99,7 @@ class RollingRotorBall(AbstractDrivenBall):
         if self.com is not None:
             _checks.check_shape("com", self.com, (3,))
             _checks.check_finite("com", self.com)
+        check_ground(self.ground)
 
     @property
     def n_drives(self) -> int:
@@ -103,7 +110,7 @@ class RollingRotorBall(AbstractDrivenBall):
         return self.gravity * self.mass
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
-        centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
+        centre = self.centre(q)
         rotors = zip(q[2], unit_axes(self.axes), strict=True)
         turned = [quaternion_multiply(q[0], SO3().exp(angle * axis)) for angle, axis in rotors]
         return ((q[0], centre), *((q, centre) for q in turned))
@@ -117,10 +124,10 @@ class RollingRotorBall(AbstractDrivenBall):
         """The Lagrangian of the ball without its rolling constraints (rows of the frame), from velocities in body axes."""
         rotation, omega, rates = quaternion_matrix(q[0]), v[:3], v[5:]
         com = self._com(v.dtype)
-        velocity = v[3] * rotation[0] + v[4] * rotation[1] + cross(omega, com)
+        velocity = self._centre_velocity(q, v[3:5]) + cross(omega, com)
         momentum = inertia_matrix(self.inertia) @ omega + 2.0 * self._rotor_momentum(rates)
         spin = jnp.dot(omega, momentum) + jnp.dot(self.rotor_inertias, rates * rates)
-        height = jnp.dot(com, rotation[2]) + self.radius
+        height = jnp.dot(com, rotation[2]) + self.centre(q)[2]
         kinetic = 0.5 * (self.mass * jnp.dot(velocity, velocity) + spin)
         return kinetic - self.mass * self.gravity * height
 
@@ -128,9 +135,9 @@ class RollingRotorBall(AbstractDrivenBall):
         """The mass as a point; the rotation of the ball, without its rotors' axial inertias; and those of the rotors, with
         the inertia j a aᵀ and the angular velocity Ω + ψ̇ a. All are in the ball's axes.
         """
-        gamma, omega = quaternion_matrix(q[0])[2], v[:3]
-        arm = self._com(v.dtype) + self.radius * gamma
-        weight = -self.gravity * self.mass * gamma
+        up, omega = quaternion_matrix(q[0])[2], v[:3]
+        arm = self._com(v.dtype) + self.radius * self._axes_in_body(q)[2]
+        weight = -self.gravity * self.mass * up
         centre = Points(self.mass[None], cross(omega, arm)[None], weight[None], omega)
         axes = unit_axes(self.axes)
         torque = self._torques(t, v.dtype, control)[:, None] * axes
@@ -144,10 +151,14 @@ class RollingRotorBall(AbstractDrivenBall):
         return centre, spins
 
     def newton_euler(self, q: Configuration, u: QuasiVelocity, u_dot: Float[Array, " k"]) -> Wrench:
-        gamma, omega, omega_dot = quaternion_matrix(q[0])[2], u[:3], u_dot[:3]
+        up, omega, omega_dot = quaternion_matrix(q[0])[2], u[:3], u_dot[:3]
         com, inertia = self._com(u.dtype), inertia_matrix(self.inertia)
-        arm = com + self.radius * gamma
-        needed = cross(omega_dot, arm) + cross(omega, cross(omega, com)) + self.gravity * gamma
+        arm, bend = (
+            com + self.radius * self._axes_in_body(q)[2],
+            self._acceleration_of_bend(q, omega),
+        )
+        needed = cross(omega_dot, arm) + cross(omega, cross(omega, com)) + self.gravity * up
+        needed = needed if bend is None else needed + bend
         momentum = inertia @ omega + self._rotor_momentum(u[3:])
         momentum_dot = inertia @ omega_dot + self._rotor_momentum(u_dot[3:])
         force = self.mass * needed
@@ -161,14 +172,14 @@ class RollingRotorBall(AbstractDrivenBall):
         found = super().invariants(t, q, u, control)
         if control is None:
             found["rotors' momenta"] = self.rotor_inertias * (unit_axes(self.axes) @ u[:3] + u[3:])
-        if self.com is None:
+        if self.com is None and self.ground is None:
             found["momentum about the contact"] = self.contact_momentum(q, u)
         return found
 
     def contact_momentum(self, q: Configuration, u: QuasiVelocity) -> Vector3:
         """Angular momentum about the point of contact, in space: Λ [I Ω + Σ j_i ψ̇_i a_i + m s × (Ω × s)], s = rΓ + χ."""
         rotation, omega = quaternion_matrix(q[0]), u[:3]
-        arm = self._com(u.dtype) + self.radius * rotation[2]
+        arm = self._com(u.dtype) + self.radius * self._axes_in_body(q)[2]
         own = inertia_matrix(self.inertia) @ omega + self._rotor_momentum(u[3:])
         return rotation @ (own + self.mass * cross(arm, cross(omega, arm)))
 

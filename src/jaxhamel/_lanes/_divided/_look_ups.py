@@ -8,11 +8,12 @@ where `look_ups` computes positions and reads the tables there, and `rest` reads
 look-up is one read for all of them; if each lane has its own position, it is one gather.
 """
 
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
 
 from jaxhamel._lanes._divided._jaxprs import ancestors, inlined, part_of, read_by, variables
 
@@ -21,6 +22,9 @@ LARGE_TABLE = 1024
 # The same for a single lane. Written out, a table of 600 numbers takes a ball with a spline 7.5 ms instead of 2.3 ms to run,
 # and 10.8 s instead of 2.0 s to compile (docs/performance.md#one-lane).
 LARGE_TABLE_OF_ONE = 200
+# The same for an array of which windows are read that have computed positions along two axes or more. Written out, they are
+# tables of tables: a ball on a terrain of 12 × 12 numbers took minutes to compile (docs/performance.md#look-ups).
+LARGE_TABLE_OF_AXES = 35
 # If positions depend on the lane, look-ups are taken out only if they and their positions take at most this many equations.
 MOST_OF_LANES = 120
 
@@ -61,27 +65,90 @@ def divided(closed: ClosedJaxpr, batched: list[bool], largest: int = LARGE_TABLE
     **Arguments:** `batched`: whether each input varies from lane to lane; `largest`: arrays with more numbers are tables.
     """
     jaxpr = closed.jaxpr
-    sizes = [v.aval.size for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
-    if max([*sizes, *map(np.size, closed.consts)], default=0) <= largest:
+    shapes = [v.aval.shape for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
+    if not any(_may_be_table(x, largest) for x in (*shapes, *map(np.shape, closed.consts))):
         return None
     closed = inlined(closed)
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
     reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies, largest))
     if not reads:
         return None
-    return _in_two(closed, varies, reads)
+    return _in_two(*_computed_once(closed, reads), varies)
+
+
+def _may_be_table(shape: tuple[int, ...], largest: int) -> bool:
+    return prod(shape) > (min(largest, LARGE_TABLE_OF_AXES) if len(shape) > 1 else largest)
 
 
 def _tables(jaxpr, varies: set[Any], largest: int) -> set[Any]:
     """The variables of large arrays that all lanes share and that only look-ups read."""
+    of_axes = _read_along_axes(jaxpr)
     found = {
-        v for v in (*jaxpr.invars, *jaxpr.constvars) if v not in varies and v.aval.size > largest
+        v
+        for v in (*jaxpr.invars, *jaxpr.constvars)
+        if v not in varies
+        and v.aval.size > (min(largest, LARGE_TABLE_OF_AXES) if v in of_axes else largest)
     }
     found -= variables(jaxpr.outvars)
     for equation in jaxpr.eqns:
         first = equation.invars[:1] if equation.primitive.name in _READS else []
         found -= variables(equation.invars[len(first) :])
     return found
+
+
+def _read_along_axes(jaxpr) -> set[Any]:
+    """The variables of which windows are read that have computed positions along two axes or more."""
+    found = set()
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dynamic_slice":
+            x, *starts = equation.invars
+            if len(variables(starts)) > 1:
+                found |= variables([x])
+    return found
+
+
+def _computed_once(closed: ClosedJaxpr, reads: set[int]) -> tuple[ClosedJaxpr, set[int]]:
+    """The program in which equal equations among the `reads` and their positions are computed once, and its reads.
+
+    The derivatives of a function that reads a table compute the position of the same look-up again and again.
+    """
+    jaxpr, now = closed.jaxpr, {}
+    candidates = ancestors(jaxpr.eqns, reads)
+    first: dict[Any, Any] = {}
+    kept, kept_reads = [], set()
+    for i, equation in enumerate(jaxpr.eqns):
+        equation = equation.replace(invars=_replaced(equation.invars, now))
+        key = _content_of(equation) if i in candidates else None
+        if key is not None and key in first:
+            now.update(zip(equation.outvars, first[key].outvars, strict=True))
+            continue
+        if key is not None:
+            first[key] = equation
+        if i in reads:
+            kept_reads.add(len(kept))
+        kept.append(equation)
+    jaxpr = jaxpr.replace(eqns=kept, outvars=_replaced(jaxpr.outvars, now))
+    return ClosedJaxpr(jaxpr, closed.consts), kept_reads
+
+
+def _replaced(atoms, now: dict[Any, Any]) -> list[Any]:
+    return [v if isinstance(v, Literal) else now.get(v, v) for v in atoms]
+
+
+def _content_of(equation) -> Any:
+    """A key that equal equations share: primitive, parameters and operands; None if the parameters have no hash."""
+    if equation.effects or any(isinstance(v, DropVar) for v in equation.outvars):
+        return None
+    operands = tuple(
+        (np.asarray(v.val).tobytes(), v.aval) if isinstance(v, Literal) else v
+        for v in equation.invars
+    )
+    key = equation.primitive, operands, tuple(sorted(equation.params.items()))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def _reads(jaxpr, tables: set[Any]) -> set[int]:
@@ -93,7 +160,7 @@ def _reads(jaxpr, tables: set[Any]) -> set[int]:
     }
 
 
-def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided | None:
+def _in_two(closed: ClosedJaxpr, reads: set[int], varies: set[Any]) -> Divided | None:
     jaxpr = closed.jaxpr
     taken_out = ancestors(jaxpr.eqns, reads)
     of_lanes = not varies.isdisjoint(read_by(jaxpr.eqns, taken_out))

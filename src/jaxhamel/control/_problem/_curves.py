@@ -6,7 +6,6 @@ A curve is a callable pytree t -> `(n,)`, twice differentiable in t by autodiff,
 
 from abc import abstractmethod
 from collections.abc import Callable
-from math import comb, factorial
 from typing import Any
 
 import equinox as eqx
@@ -16,10 +15,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
-from numpy.polynomial import polynomial
 from scipy.interpolate import make_lsq_spline
 
 from jaxhamel import _checks
+from jaxhamel._splines import basis_values, local_basis, values_and_slopes
 from jaxhamel._typing import Scalar, Time
 from jaxhamel._words import counted
 from jaxhamel.control._checks._problem import (
@@ -136,7 +135,8 @@ class Spline(AbstractCurve):
         check_curve_samples(ts, values, n_coefficients)
         if ts.size * n_coefficients > _DENSE:
             return cls(_banded_fit(ts, values, n_coefficients, degree), ts[0], ts[-1], degree)
-        basis = _collocation(ts, n_coefficients, degree)
+        x = (ts - ts[0]) / (ts[-1] - ts[0]) * (n_coefficients - degree)
+        basis = basis_values(x, n_coefficients, degree)
         coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
         return cls(coefficients, ts[0], ts[-1], degree)
 
@@ -165,7 +165,7 @@ class Spline(AbstractCurve):
         x = (inside - self.t0) / (self.t1 - self.t0) * self.n_segments
         segment = jnp.clip(jnp.floor(jax.lax.stop_gradient(x)), 0, self.n_segments - 1)
         rows = jax.lax.dynamic_slice_in_dim(self.coefficients, segment.astype(int), self.degree + 1)
-        basis, slope = _horner(_local_basis(self.degree), x - segment)
+        basis, slope = values_and_slopes(local_basis(self.degree), x - segment)
         straight = (t - inside) * self.n_segments / (self.t1 - self.t0)
         return (basis + straight * slope) @ rows
 
@@ -252,29 +252,6 @@ class Limited(AbstractCurve):
         return support(self.curve, t0, t1)
 
 
-def _local_basis(degree: int) -> Float[np.ndarray, "d+1 d+1"]:
-    """The basis polynomials of a segment i: row j has the polynomial in x − i that multiplies coefficient i + j.
-
-    From N_d(x) = 1/d! Σ_k (−1)^k C(d+1, k) (x − k)_+^d at x = u + d − j.
-    """
-    rows = np.zeros((degree + 1, degree + 1))
-    for j in range(degree + 1):
-        for k in range(degree - j + 1):
-            power = polynomial.polypow([degree - j - k, 1.0], degree)
-            rows[j] += (-1) ** k * comb(degree + 1, k) / factorial(degree) * power
-    return rows
-
-
-def _horner(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array]:
-    """Values and slopes of the polynomials with the given coefficient rows at x."""
-    columns = jnp.asarray(rows, dtype=x.dtype).T
-    value, slope = columns[-1], jnp.zeros_like(columns[-1])
-    for column in columns[-2::-1]:
-        slope = slope * x + value
-        value = value * x + column
-    return value, slope
-
-
 def _banded_fit(ts, values, n_coefficients: int, degree: int) -> Float[np.ndarray, "J n"]:
     """The coefficients of the least-squares spline, by a banded matrix.
 
@@ -292,15 +269,3 @@ def _banded_fit(ts, values, n_coefficients: int, degree: int) -> Float[np.ndarra
             "between the times do. Give fewer coefficients."
         )
     return found
-
-
-def _collocation(ts, n_coefficients: int, degree: int) -> Float[np.ndarray, "T J"]:
-    """The values of all basis functions at the times `ts`, computed on the host."""
-    n_segments = n_coefficients - degree
-    x = (ts - ts[0]) / (ts[-1] - ts[0]) * n_segments
-    segment = np.clip(np.floor(x), 0, n_segments - 1).astype(int)
-    local = polynomial.polyval(x - segment, _local_basis(degree).T)
-    matrix = np.zeros((len(ts), n_coefficients))
-    for j, row in enumerate(local):
-        matrix[np.arange(len(ts)), segment + j] = row
-    return matrix
