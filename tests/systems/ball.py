@@ -1,5 +1,8 @@
-"""Rolling balls for the tests, each built for the package and for the NumPy reference."""
+"""Rolling balls for the tests, each built for the package and for the NumPy reference; uneven ground."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel.systems import (
@@ -128,3 +131,14 @@ def two_mass_ball(**changes):
         "gravity": 9.81,
     }
     return RollingBall(**(parameters | changes))
+
+
+class Waves(eqx.Module):
+    """The height Σ a sin(k·x + φ)."""
+
+    a: jax.Array
+    k: jax.Array
+    phase: jax.Array
+
+    def __call__(self, x):
+        return jnp.sum(self.a * jnp.sin(self.k @ x + self.phase))

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxhamel import systems
 from jaxhamel.mechanics import Constant, System
+from tests.systems.ball import Waves
 from tests.systems.motion import inertias
 
 _rng = np.random.default_rng(2026)
@@ -55,6 +56,12 @@ def _waves(middle, t):
 
 def _swinging(*middle):
     return jax.tree_util.Partial(_waves, jnp.asarray(middle))
+
+
+def _hills():
+    """Uneven ground with curvatures below 0.3 1/m."""
+    rows = [[1.0, 0.3], [-0.4, 1.2], [0.5, -0.7]]
+    return Waves(*map(jnp.array, ([0.1, 0.05, 0.08], rows, [0.0, 1.0, 2.0])))
 
 
 def _rails():
@@ -147,7 +154,7 @@ ALL = (
             "slope": [0.05, -0.08],
         },
         ("radius", "shell_mass", "masses"),
-        bare=("external_force",),
+        bare=("external_force", "ground"),
         control=_swinging(-1.5, 0.4),
         value=_swinging(-1.5, 0.4),
         still=Constant(jnp.array([-1.5, 0.4])),
@@ -230,6 +237,7 @@ ALL = (
             "axes": [[0, 0.6, 0.8], [1.0, 0, 0]],
             "coms": [[0.3, 0, -0.1], [0.1, -0.2, -0.2]],
             "gravity": 9.5,
+            "ground": _hills(),
         },
         ("radius", "shell_mass", "masses"),
         control=Constant(jnp.array([0.3, -0.2])),
@@ -248,6 +256,7 @@ ALL = (
             "gravity": 9.5,
         },
         ("radius", "mass", "rotor_inertias"),
+        bare=("ground",),
         control=Constant(jnp.array([0.3, -0.2])),
         value=jnp.array([0.3, -0.2]),
     ),

@@ -1,6 +1,5 @@
 """Balls on uneven ground: textbook motions, agreement of the routes, Newton's law, energy, the plane as a special case."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +11,7 @@ from jaxhamel.geometry import quaternion_matrix
 from jaxhamel.mechanics import Constant, energy
 from jaxhamel.mechanics._description._fields import examples_of
 from jaxhamel.systems import RollingBall, RollingPendulumBall, RollingRotorBall, Terrain
-from tests.systems.ball import two_mass_ball
+from tests.systems.ball import Waves, two_mass_ball
 from tests.systems.motion import unit_quaternions
 
 G = 9.81
@@ -106,17 +105,6 @@ def test_an_inclined_plane_by_its_height():
     )
     rates = inclined.inverse_frame(0.0, space)[3:, 2:] @ u  # of x and y in space
     np.testing.assert_allclose(rates[0] * np.sqrt(1.09), level.inverse_frame(0.0, plane)[3, 2:] @ u)
-
-
-class Waves(eqx.Module):
-    """The height Σ a sin(k·x + φ)."""
-
-    a: jax.Array
-    k: jax.Array
-    phase: jax.Array
-
-    def __call__(self, x):
-        return jnp.sum(self.a * jnp.sin(self.k @ x + self.phase))
 
 
 def random_cases(n):
@@ -263,3 +251,16 @@ def test_messages():
         ValueError, match=r"`ground` gives an array of shape \(2,\) for x of shape \(2,\)"
     ):
         solid(lambda x: 0.1 * x)
+
+
+def test_a_ball_that_does_not_fit_is_refused():
+    """In a valley with the radius of curvature 0.05 m a ball of 0.1 m would touch both sides."""
+    ball = solid(lambda x: 10.0 * x[0] ** 2)
+    q = IDENTITY, jnp.zeros(2)
+    np.testing.assert_allclose(ball.fit(q), -1.0, atol=1e-13)
+    with pytest.raises(
+        ValueError,
+        match=r"does not fit into the ground: its radius is 0.1 m and .* curvature 0.05 m",
+    ):
+        jaxhamel.simulate(ball, q, jnp.zeros(3), jnp.linspace(0, 1, 3))
+    jaxhamel.acceleration(ball, 0.0, (IDENTITY, jnp.array([1.0, 0.0])), jnp.zeros(3))

@@ -43,7 +43,8 @@ class System(eqx.Module):
       has no control, and any other system may have any number of them.
     - `state_names`: names and units of the parts of q, u and the control, for scenarios, tables and figures; None: "q", "u"
       and "control".
-    - `on_ground`: whether the plane z = 0 is drawn.
+    - `on_ground`: whether the plane z = 0 is drawn. If the system has a field `ground`, a callable of x `(2,)` that gives
+      a height, this uneven ground is drawn in its place (`geometry.surface_point`).
 
     Velocities v are left-trivialised: v = q̇ on R^n, and v is the body twist on a group.
     """
@@ -123,6 +124,11 @@ class System(eqx.Module):
         Inherited invariants are not shown if a subclass below them overrides Lagrangian, force, frame or drift.
         """
         return {}
+
+    def check_configuration(self, q: Configuration) -> None:
+        """Raises an error for a configuration of the space that the system cannot have, such as a ball in a valley narrower
+        than itself. It is called only before computations, with known numbers. Default: every configuration is possible.
+        """
 
     def check_control(self, t: Time, control: Control) -> None:
         """Raises an error for a control that does not fit the system. It is called only before computations, not in a

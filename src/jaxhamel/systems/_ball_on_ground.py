@@ -5,8 +5,11 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel._checks._values import inline
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time, Vector3
 from jaxhamel.geometry import (
     cross,
@@ -74,6 +77,17 @@ class AbstractBallOnGround(System):
             return jnp.eye(3, dtype=q[1].dtype)
         return surface_axes(self.ground, q[1])
 
+    def check_configuration(self, q: Configuration) -> None:
+        """Checks that the ball fits into the ground at its contact point."""
+        if self.ground is not None and (fit := float(self.fit(q))) <= 0.0:
+            r = float(self.radius)
+            raise ValueError(
+                f"`q` has the contact point x = {inline(np.asarray(q[1]))}, where the ball does not fit into the ground: "
+                f"its radius is {r:.6g} m and the ground's radius of curvature {r / (1.0 - fit):.3g} m. Start elsewhere, "
+                "give a smaller `radius`, or a `ground` that is smoother."
+            )
+
+    @compiled
     def fit(self, q: Configuration) -> Array:
         """1 − r κ₂, κ₂ the larger principal curvature of the ground: the ball fits into the ground where it is positive.
 

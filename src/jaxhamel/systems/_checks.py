@@ -174,8 +174,9 @@ def check_ground(ground) -> None:
         "a callable of x (2,) that gives the height there, a number, or a point in space, (3,)"
     )
     if not callable(ground) or isinstance(ground, type):
+        got = getattr(ground, "tolist", ground.__repr__)()
         raise ValueError(
-            f"`ground` is {getattr(ground, 'tolist', ground.__repr__)()}; it is {accepts}, such as systems.Terrain, or None for the plane."
+            f"`ground` is {got}; it is {accepts}, such as systems.Terrain, or None for the plane."
         )
     with _GROUNDS.once(ground) as is_new:
         if is_new:

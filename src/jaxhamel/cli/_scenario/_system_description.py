@@ -124,7 +124,7 @@ def as_written(value: Any) -> Any:
 def generated() -> str:
     """The content of `systems.json`, from the classes: one line for each system."""
     lines = (
-        f"{json.dumps(kind)}: {json.dumps(description_of(cls), ensure_ascii=False)}"
+        f"{json.dumps(kind)}: {json.dumps(description_of(cls), ensure_ascii=False, default=dict)}"
         for kind, cls in named_systems().items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -142,8 +142,12 @@ def check_state(system, q, u) -> None:
 
 
 def check_frame_at(system, t, q) -> None:
-    """Checks that A(t, q) is (n, n), finite and regular, and that its constraint rows are independent."""
+    """Checks that the system can have the configuration q, that A(t, q) is (n, n), finite and regular, and that its
+    constraint rows are independent.
+    """
     n, m = system.space.dim, system.n_constraints
+    if not any_tracer((system, q)):
+        system.check_configuration(q)
     matrix = (system.frame if any_tracer((system, t, q)) else partial(_frame, system))(t, q)
     check_shape(
         "frame(t, q)", matrix, (n, n), "It is A of u = A v, with one row for each quasi-velocity."

@@ -32,6 +32,7 @@ def path_figure(
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
     obstacles: Sequence[tuple[str, Float[ndarray, "P 2"]]] = (),
+    heights: tuple[ndarray, ndarray, ndarray] | None = None,
 ) -> Figure:
     """The path (x(t), y(t)) of a point, with the reference path dashed; both axes have the same scale.
 
@@ -40,8 +41,12 @@ def path_figure(
     - `path`: points of the path [m], `(T, 2)`.
     - `reference`: points of the reference path [m], `(S, 2)`; None without one.
     - `obstacles`: (name, edge) of each obstacle; the edge is a polyline `(P, 2)` [m], whose inside is filled.
+    - `heights`: (x, y, height) of uneven ground [m], `(X,)`, `(Y,)` and `(Y, X)`, for contour lines; None for a plane.
     """
     figure, axes = one_plot()
+    if heights is not None:
+        lines = axes.contour(*heights, levels=6, colors=LIGHT["muted"], linewidths=0.7, alpha=0.6)
+        axes.clabel(lines, fontsize=7, fmt="%.3g m")
     for name, edge in obstacles:
         look = {"facecolor": LIGHT["reference"], "edgecolor": LIGHT["limit"], "alpha": 0.35}
         axes.add_patch(Polygon(edge, label=name, **look))

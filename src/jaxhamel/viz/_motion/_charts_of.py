@@ -19,6 +19,7 @@ from jaxhamel.viz._figures._one_motion import (
     quantities_figure,
 )
 from jaxhamel.viz._motion._numbers import axes_of_position, error_of, position, relative_changes
+from jaxhamel.viz._motion._relief import contours, is_height, surface_of
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._style import in_label
 
@@ -69,6 +70,7 @@ def _path(run: ShownMotion) -> Iterator[Chart]:
         )
         reference = None if run.reference is None else run.reference[:, :2]
         look = {"title": title, "labels": (first, second), "obstacles": edges_of(run)}
+        look["heights"] = contours(run)
         figure = path_figure(place[:, :2], reference, **look)
         yield Chart("path", figure, f"Path of the body{', seen from above' if level else ''}")
     if (error := error_of(run)) is not None:
@@ -78,8 +80,12 @@ def _path(run: ShownMotion) -> Iterator[Chart]:
 
 def from_above(run: ShownMotion) -> np.ndarray | None:
     """The position of the body, `(T, d)`: its coordinates x, y, z, or, if the system does not name its state, x and y of its
-    first frame. None without such coordinates, or if the first frame does not move.
+    first frame; on a surface with other coordinates the contact point. None without such coordinates, or if the first
+    frame does not move.
     """
+    ground = surface_of(run.system)
+    if ground is not None and not is_height(ground) and run.along.contact is not None:
+        return np.asarray(run.along.contact)  # the coordinates on such a surface are not x and y
     if run.system.state_names is not None or not run.along.places:
         return position(run)
     seen = np.asarray(run.along.places[0][1])[:, :2]

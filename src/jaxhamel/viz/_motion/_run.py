@@ -89,6 +89,7 @@ class Along(NamedTuple):
     - `places`: the quaternion and the position of each body.
     - `contact`: the contact point; `masses`: the positions of the masses on their rails.
     - `control`: the values of the control, `(T, m)`.
+    - `ground`: the axes of uneven ground at the contact point, `(T, 3, 3)`.
     """
 
     outputs: tuple[Output, ...]
@@ -97,6 +98,7 @@ class Along(NamedTuple):
     contact: np.ndarray | None
     masses: np.ndarray | None
     control: np.ndarray | None
+    ground: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +204,9 @@ def _everything(system: Any, t: Any, q: Any, u: Any, control: Any) -> Along:
     masses = system.mass_positions(t, control) if hasattr(system, "mass_positions") else None
     invariants = {k: jnp.ravel(x) for k, x in system.invariants(t, q, u, control).items()}
     outputs, places = system.outputs(t, q, u, control), system.places(t, q, control)
-    return Along(outputs, places, invariants, contact, masses, _numbers(control, t))
+    uneven = callable(getattr(system, "ground", None)) and hasattr(system, "ground_axes")
+    ground = system.ground_axes(q) if uneven else None
+    return Along(outputs, places, invariants, contact, masses, _numbers(control, t), ground)
 
 
 def _numbers(control: Any, t: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxhamel.mechanics._description._drawing import FRAME, Shape
 from jaxhamel.viz._bodies import rotated
+from jaxhamel.viz._motion._relief import is_height, points_on, relief, surface_of
 from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import roles
@@ -35,7 +36,8 @@ def scene_of(run: ShownMotion) -> Scene | None:
         return None
     shapes = list(run.system.shapes()) or [FRAME] * len(poses)
     size = _size(shapes, poses)
-    things = [*_reference_path(run), *_obstacles(run), *_trails(run, shapes, poses)]
+    lines = relief(run, size)
+    things = [*lines, *_reference_path(run), *_obstacles(run), *_trails(run, shapes, poses)]
     for i, (shape, pose) in enumerate(zip(shapes, poses, strict=True)):
         things += _things_of_shape(shape, pose, size, i)
     things += _masses(run, poses[0], size) + _force(run, size)
@@ -44,7 +46,7 @@ def scene_of(run: ShownMotion) -> Scene | None:
         things,
         focus=poses[0].position,
         extent=2.0 * size,
-        ground=0.0 if run.system.on_ground else None,
+        ground=0.0 if run.system.on_ground and not lines else None,
         speed=_speed(run, poses),
         view=_view(poses),
     )
@@ -104,7 +106,8 @@ def _reference_path(run: ShownMotion) -> list[Thing]:
     if run.reference is None or run.reference.shape[1] > 3:
         return []
     drawn = run.reference[:: max(1, len(run.reference) // 400)]
-    line = np.pad(drawn, ((0, 0), (0, 3 - drawn.shape[1])))
+    line = _on_the_ground(run, drawn) if drawn.shape[1] == 2 else drawn
+    line = np.pad(line, ((0, 0), (0, 3 - line.shape[1])))
     return [Curve(line, role="reference", dashed=True, width=2.0, label="reference path")]
 
 
@@ -122,7 +125,7 @@ def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Th
     if run.along.contact is not None:
         return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
     if run.system.on_ground:
-        below = poses[0].position * np.array([[1.0, 1.0, 0.0]])
+        below = _on_the_ground(run, poses[0].position[:, :2])
         return [Trail(below, label="path on the ground")]
     found = []
     for shape, pose in zip(shapes, poses, strict=True):
@@ -131,6 +134,14 @@ def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Th
             if np.ptp(points, axis=0).max() > 0:
                 found.append(Trail(points, label=f"path of the {shape.trail_name}"))
     return found
+
+
+def _on_the_ground(run: ShownMotion, x: np.ndarray) -> np.ndarray:
+    """The points of the ground with the given x and y, `(P, 3)`; they have z = 0 for a plane or a surface without height."""
+    ground = surface_of(run.system)
+    if ground is None or not is_height(ground):
+        return np.pad(x, ((0, 0), (0, 1)))
+    return points_on(ground, x)
 
 
 def _masses(run: ShownMotion, pose: Pose, size: float) -> list[Thing]:
@@ -150,6 +161,8 @@ def _force(run: ShownMotion, size: float) -> list[Thing]:
     if output is None or contact is None:
         return []
     force = np.asarray(output.value)
+    if run.along.ground is not None:  # from the axes of the ground to those of space
+        force = np.einsum("ta,tai->ti", force, run.along.ground)
     usual = np.median(np.abs(force[:, 2])) if output.level is None else np.max(output.level)
     scale = 2.0 * FORCE_LENGTH * size / max(float(usual), 1e-12)
     return [Arrow(np.asarray(contact), force, scale, label="contact force")]
@@ -229,7 +242,8 @@ def _companion_things(shown: ShownMotion) -> Iterator[Thing]:
             yield from (Curve(ring, pose, ROLE, width=1.4) for ring in _rings(shape.sphere))
         yield from (Curve(np.asarray(x, float), pose, ROLE, width=1.4) for x in shape.lines)
     if poses:
-        below = poses[0].position * np.array([[1.0, 1.0, 0.0 if shown.system.on_ground else 1.0]])
+        place = poses[0].position
+        below = _on_the_ground(shown, place[:, :2]) if shown.system.on_ground else place
         yield Trail(below, ROLE, "a robot in closed loop")
 
 
