@@ -65,8 +65,9 @@ def divided(closed: ClosedJaxpr, batched: list[bool], largest: int = LARGE_TABLE
     **Arguments:** `batched`: whether each input varies from lane to lane; `largest`: arrays with more numbers are tables.
     """
     jaxpr = closed.jaxpr
-    shapes = [v.aval.shape for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
-    if not any(_may_be_table(x, largest) for x in (*shapes, *map(np.shape, closed.consts))):
+    shapes = [(v.aval.shape, varies) for v, varies in zip(jaxpr.invars, batched, strict=True)]
+    shapes += [(np.shape(x), False) for x in closed.consts]
+    if not any(_may_be_table(*x, largest) for x in shapes):
         return None
     closed = inlined(closed)
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
@@ -76,19 +77,20 @@ def divided(closed: ClosedJaxpr, batched: list[bool], largest: int = LARGE_TABLE
     return _in_two(*_computed_once(closed, reads), varies)
 
 
-def _may_be_table(shape: tuple[int, ...], largest: int) -> bool:
-    return prod(shape) > (min(largest, LARGE_TABLE_OF_AXES) if len(shape) > 1 else largest)
+def _may_be_table(shape: tuple[int, ...], varies: bool, largest: int) -> bool:
+    if len(shape) > 1:
+        return prod(shape) > min(largest, LARGE_TABLE_OF_AXES)
+    return not varies and prod(shape) > largest
 
 
 def _tables(jaxpr, varies: set[Any], largest: int) -> set[Any]:
-    """The variables of large arrays that all lanes share and that only look-ups read."""
-    of_axes = _read_along_axes(jaxpr)
-    found = {
-        v
-        for v in (*jaxpr.invars, *jaxpr.constvars)
-        if v not in varies
-        and v.aval.size > (min(largest, LARGE_TABLE_OF_AXES) if v in of_axes else largest)
-    }
+    """The variables of large arrays that only look-ups read. All lanes share them, unless windows along several axes are
+    read, which each lane may read from its own array.
+    """
+    arrays = {*jaxpr.invars, *jaxpr.constvars}
+    found = {v for v in arrays - varies if v.aval.size > largest}
+    of_axes = arrays & _read_along_axes(jaxpr)
+    found |= {v for v in of_axes if v.aval.size > min(largest, LARGE_TABLE_OF_AXES)}
     found -= variables(jaxpr.outvars)
     for equation in jaxpr.eqns:
         first = equation.invars[:1] if equation.primitive.name in _READS else []
