@@ -8,6 +8,7 @@ value.
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from math import prod
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +23,8 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive, writes_one_window
 # exponential, whose LU permutes rows, then took minutes to compile (docs/performance.md#look-ups). A `dynamic_slice` (of a
 # spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of keeping the table in registers.
 MOST_SELECTED = 64
+# A window at computed positions along several axes takes at most this many selections; otherwise the program is refused.
+MOST_SELECTIONS = 1500
 # Up to this many positions are compared one by one; more are divided by the binary digits of the position. For few lanes, a
 # look-up in a larger table reads memory inside of the kernel.
 MOST_COMPARED = 8
@@ -45,9 +48,37 @@ class _Pick:
 
 
 def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
-    """The rule for a window at a computed position, which is clamped to the array as in JAX."""
+    """The rule for a window at a computed position, which is clamped to the array as in JAX.
+
+    A window at computed positions along several axes would be a look-up in look-ups. It is selected where this takes few
+    operations; larger arrays are read outside of the program of scalars if possible (`_divided/_look_ups.py`).
+    """
     sizes, dtype = equation.params["slice_sizes"], equation.outvars[0].aval.dtype
-    return [_windowed(graph, x, dict(enumerate(map(int, starts))), sizes, dtype)]
+    places = dict(enumerate(map(int, starts)))
+    few = 0
+    if (selections := _selections(graph, x.shape, sizes, places)) is not None:
+        if selections > MOST_SELECTIONS:
+            raise Unsupported(
+                f"window of an array {x.shape} at computed positions along several axes"
+            )
+        few = max(x.shape)
+    return [_windowed(graph, x, places, sizes, dtype, few)]
+
+
+def _selections(graph: Graph, shape, sizes, starts: dict[int, int]) -> int | None:
+    """The number of selections that give a window along several axes; None if at most one of its positions is computed."""
+    computed = [
+        axis
+        for axis, start in starts.items()
+        if sizes[axis] < shape[axis] and graph.value(start) is None
+    ]
+    if len(computed) < 2:
+        return None
+    left, total = list(shape), 0
+    for axis in computed:
+        left[axis] = sizes[axis]
+        total += (shape[axis] - sizes[axis]) * prod(left)
+    return total
 
 
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
