@@ -82,7 +82,7 @@ class Run:
     def along(self):
         turns = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.ts), 1))
         contact = np.zeros((len(self.ts), 3))
-        return SimpleNamespace(places=[(turns, self.q)], contact=contact, masses=None)
+        return SimpleNamespace(places=[(turns, self.q)], contact=contact, masses=None, ground=None)
 
     def output(self, name):
         force = np.full((len(self.ts), 3), self.force)

@@ -28,8 +28,8 @@ def surface_of(system: Any) -> Callable | None:
 
 def relief(run: ShownMotion, size: float) -> list[Thing]:
     """Lines of constant coordinates on the ground around a motion; `size`: the size of the body [m]."""
-    ground, x = surface_of(run.system), coordinates(run)
-    if ground is None or x is None:
+    ground = surface_of(run.system)
+    if ground is None or (x := coordinates(run)) is None:
         return []
     low, high = _region(x, size if is_height(ground) else 0.0)
     lines: list[Thing] = []
@@ -61,8 +61,8 @@ def is_height(ground: Callable) -> bool:
 
 def contours(run: ShownMotion) -> tuple[ndarray, ndarray, ndarray] | None:
     """(x, y, height) of the ground around a motion, on a grid; None if the ground is a plane or has no height."""
-    ground, x = surface_of(run.system), coordinates(run)
-    if ground is None or x is None or not is_height(ground):
+    ground = surface_of(run.system)
+    if ground is None or not is_height(ground) or (x := coordinates(run)) is None:
         return None
     low, high = _region(x, 0.0)
     first, second = (np.linspace(a, b, POINTS) for a, b in zip(low, high, strict=True))
