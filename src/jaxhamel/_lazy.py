@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-TYPE_CHECKING = (
-    False  # as in `typing`, whose import would delay the command line's handler of Ctrl-C
-)
+# As in `typing`, whose import would delay the command line's handler of Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

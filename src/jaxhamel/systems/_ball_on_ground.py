@@ -1,5 +1,6 @@
 """Base class of balls that roll on the plane z = 0 or on any other surface: the rolling constraints and the contact."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -47,11 +48,11 @@ class AbstractBallOnGround(System):
     n_constraints: ClassVar[int] = 2
     on_ground: ClassVar[bool] = True
 
+    @abstractmethod
     def contact_force(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> Vector3:
         """Force of the ground on the ball along t₁, t₂ and n [N]."""
-        raise NotImplementedError
 
     def contact(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None

@@ -36,9 +36,8 @@ from jaxhamel.viz._motion._plan_page import (
 )
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or check the limits."
-UNDECIDED = (
-    "undecided"  # the certificate's `second_order` if the second-order conditions were not examined
-)
+# The certificate's `second_order` if the second-order conditions were not examined.
+UNDECIDED = "undecided"
 ENDED = "the command was ended before the search had ended"
 FILES = ("control.csv", "costates.csv")
 FEASIBLE = 1e-5  # the largest violation of the constraints by a plan about which the loop is closed

@@ -116,9 +116,8 @@ def _without_impulses(rule: PointRule, multipliers: Float[np.ndarray, "N s r"]):
     return found
 
 
-SMALL_SHARE = (
-    1e-5  # the largest part of the cost that may come from the barrier without a sentence about it
-)
+# The largest part of the cost that may come from the barrier without a sentence about it.
+SMALL_SHARE = 1e-5
 
 
 # Shares of the cost by which limits that bind between the points may raise it: up to the first one the certificate does not

@@ -27,12 +27,10 @@ from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._scaling._sizes import size_of
 
 SMALL = 1e-4  # a violation below this share of the largest one comes from the barrier
-CROSSED = (
-    3e-3  # a violation above this share of the range of a limit's values during the motion is far
-)
-FINEST_GRID = (
-    200  # places for each point at which the violations of limits that cannot be met are measured
-)
+# A violation above this share of the range of a limit's values during the motion is far.
+CROSSED = 3e-3
+# Places for each point at which the violations of limits that cannot be met are measured.
+FINEST_GRID = 200
 PRESSED = 0.01  # a constraint that holds is named if relaxing it by its size lowers the sum of violations by this or more
 
 

@@ -18,9 +18,8 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 from jaxhamel.control._scaling._sizes import TypicalSizes, size_of
 
 STEP = 1e-2  # the change of controls and parameters before the search is repeated, as a share of their size
-FLOOR = (
-    1e-6  # regularisation of the Hessian: it keeps Newton's method from moving far along the family
-)
+# Regularisation of the Hessian: it keeps Newton's method from moving far along the family.
+FLOOR = 1e-6
 
 
 FAR_CHANGE = 1e-3  # relative change of the cost by a far step in the direction of largest curvature

@@ -102,9 +102,8 @@ class AdaptiveSearch(AbstractSearch):
         # While the elastic problem is on a mesh of midpoints: the transcription on the method's mesh.
         self.own_mesh: Transcription | None = None
         self.trial = TrialOfBounds()
-        self.has_crossed = (
-            False  # whether a motion has crossed a limit of the state between the points
-        )
+        # Whether a motion has crossed a limit of the state between the points.
+        self.has_crossed = False
         self.contradiction: Contradiction | None = None  # the one with the least violations so far
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0

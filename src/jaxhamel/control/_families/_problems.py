@@ -19,9 +19,8 @@ from jaxhamel.control._checks._families import (
 from jaxhamel.control._many_starts._stacked import Stacked
 from jaxhamel.control._problem._problem import ControlProblem
 
-MOST_EXAMPLES = (
-    8  # the largest number of values for which `problem_of` is called to find wrong numbers
-)
+# The largest number of values for which `problem_of` is called to find wrong numbers.
+MOST_EXAMPLES = 8
 
 ProblemOf = Callable[[Any], ControlProblem]
 

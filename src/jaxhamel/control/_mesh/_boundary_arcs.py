@@ -28,9 +28,8 @@ ON_BOUND = 1e-3
 # A control counts as on its bound at the node where its arc begins if its distance from the bound is at most this multiple
 # of the rounding error.
 ROUNDED = 1e7
-AT_EDGE = (
-    1e-4  # an arc that begins or ends at a smaller share from the first or last time does so there
-)
+# An arc that begins or ends at a smaller share from the first or last time does so there.
+AT_EDGE = 1e-4
 
 
 class BoundaryArc(NamedTuple):

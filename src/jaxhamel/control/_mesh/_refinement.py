@@ -98,9 +98,8 @@ DOUBLINGS = 4  # the largest number of doublings of the intervals
 SAFETY = 0.5  # the largest expected error of a refined mesh, as a share of the error that the user asks for
 
 
-ALIGNMENTS = (
-    12  # the largest number of times that nodes move onto switches, for one number of intervals
-)
+# The largest number of times that nodes move onto switches, for one number of intervals.
+ALIGNMENTS = 12
 # The largest distance of a node from its switch, as a share of the duration, over the square root of the rounding error.
 ALIGNED = 0.1
 AT_SWITCH = 1e-3  # the largest distance of a node from its switch, as a share of the duration, from which it can move there

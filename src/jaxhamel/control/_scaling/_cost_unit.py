@@ -23,9 +23,8 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 
 LEAST, LARGEST = 0.1, 1e6  # if the cost of the guess lies between these, the unit is 1
 SMALL = 1e-2  # a solution's cost below this, in its unit, leads to a smaller unit
-LARGEST_SHARE = (
-    1e-8  # the largest share of the barrier in a solution's cost; in single precision it is 1e-3
-)
+# The largest share of the barrier in a solution's cost; in single precision it is 1e-3.
+LARGEST_SHARE = 1e-8
 LEAST_FACTOR = 2.0**-40  # the least ratio of a unit to the one before
 CHANGES = 2  # the largest number of changes of the unit at solutions
 PATIENCE = 30  # after this many iterations in a new unit without a solution, the search goes back to the unit before
@@ -49,9 +48,8 @@ class Scaling:
         self.changes = 0
         self.before: Solution | None = None  # the solution at the last change of the unit
         self.since = 0  # the iteration of this change
-        self.failed = (
-            False  # whether the search came to no end in a smaller unit that its solution asked for
-        )
+        # Whether the search came to no end in a smaller unit that its solution asked for.
+        self.failed = False
 
     def changed(self, found: Solution, iteration: int) -> Solution | None:
         """The solution in a smaller unit, from which the search continues; None if its unit is small enough or the unit has
