@@ -43,10 +43,16 @@ class AbstractBallOnGround(System):
     """
 
     radius: eqx.AbstractVar[Array]
-    ground: eqx.AbstractVar[Callable[[Array], Array] | None]
 
     n_constraints: ClassVar[int] = 2
     on_ground: ClassVar[bool] = True
+
+    @property
+    def _surface(self) -> Callable[[Array], Array] | None:
+        """The field `ground` of a subclass. Declared here, it would be the second argument of the constructors for type
+        checkers.
+        """
+        return getattr(self, "ground", None)
 
     @abstractmethod
     def contact_force(
@@ -62,25 +68,27 @@ class AbstractBallOnGround(System):
 
     def contact_point(self, q: Configuration) -> Vector3:
         """The point of contact in space, p(x) [m]; on the plane (x, y, 0)."""
-        if self.ground is None:
+        if self._surface is None:
             return jnp.concatenate([q[1], jnp.zeros_like(q[1][:1])])
-        return surface_point(self.ground, q[1])
+        return surface_point(self._surface, q[1])
 
     def centre(self, q: Configuration) -> Vector3:
         """The geometric centre in space, p + r n [m]; on the plane (x, y, r)."""
-        if self.ground is None:
+        if self._surface is None:
             return jnp.concatenate([q[1], jnp.reshape(self.radius, (1,)).astype(q[1].dtype)])
-        return surface_point(self.ground, q[1]) + self.radius * surface_axes(self.ground, q[1])[2]
+        return (
+            surface_point(self._surface, q[1]) + self.radius * surface_axes(self._surface, q[1])[2]
+        )
 
     def ground_axes(self, q: Configuration) -> Float[Array, "3 3"]:
         """The rows t₁, t₂ and n: axes of the ground at the contact point, in space; on the plane those of space."""
-        if self.ground is None:
+        if self._surface is None:
             return jnp.eye(3, dtype=q[1].dtype)
-        return surface_axes(self.ground, q[1])
+        return surface_axes(self._surface, q[1])
 
     def check_configuration(self, q: Configuration) -> None:
         """Checks that the ball fits into the ground at its contact point."""
-        if self.ground is not None and (fit := float(self.fit(q))) <= 0.0:
+        if self._surface is not None and (fit := float(self.fit(q))) <= 0.0:
             r = float(self.radius)
             raise ValueError(
                 f"`q` has the contact point x = {inline(np.asarray(q[1]))}, where the ball does not fit into the ground: "
@@ -95,25 +103,25 @@ class AbstractBallOnGround(System):
         At zero the contact point is singular: an infinite velocity of it belongs to a finite one of the centre. Where
         the number is negative, the ball would touch the ground elsewhere, too, and its motion has no meaning.
         """
-        if self.ground is None:
+        if self._surface is None:
             return jnp.ones_like(self.radius)
-        return 1.0 - self.radius * principal_curvatures(self.ground, q[1])[1]
+        return 1.0 - self.radius * principal_curvatures(self._surface, q[1])[1]
 
     # --- parts of the equations of a ball -------------------------------------------------------
 
     def _axes_in_body(self, q: Configuration) -> Float[Array, "3 3"]:
         """The rows Λᵀ t₁, Λᵀ t₂, Γ = Λᵀ n."""
         rotation = quaternion_matrix(q[0])
-        return rotation if self.ground is None else surface_axes(self.ground, q[1]) @ rotation
+        return rotation if self._surface is None else surface_axes(self._surface, q[1]) @ rotation
 
     def _footing(self, q: Configuration) -> tuple[Float[Array, "3 3"], Float[Array, "2 2"] | None]:
         """The rows Λᵀ t₁, Λᵀ t₂, Γ; and E, the velocities of the centre along t₁ and t₂ by the rates of x, or None for the
         plane, where E = 1.
         """
         rotation = quaternion_matrix(q[0])
-        if self.ground is None:
+        if self._surface is None:
             return rotation, None
-        bend = surface_bend(self.ground, q[1])
+        bend = surface_bend(self._surface, q[1])
         return bend.axes @ rotation, bend.axes[:2] @ (bend.point + self.radius * bend.normal)
 
     def _centre_velocity(self, q: Configuration, rates: Float[Array, " 2"]) -> Vector3:
@@ -132,15 +140,15 @@ class AbstractBallOnGround(System):
         """Ω × r Λᵀ ṅ: the part of the centre's acceleration that is due to the bend of the ground, body frame; None on
         the plane.
         """
-        if self.ground is None:
+        if self._surface is None:
             return None
         rates = self._rolling_inverse_frame(q)[3:, 2:] @ omega
-        normal_rate = surface_bend(self.ground, q[1]).normal @ rates
+        normal_rate = surface_bend(self._surface, q[1]).normal @ rates
         return self.radius * cross(omega, normal_rate @ quaternion_matrix(q[0]))
 
     def _fit_output(self, q: Configuration) -> tuple[Output, ...]:
         """The output with `fit`; empty on the plane."""
-        if self.ground is None:
+        if self._surface is None:
             return ()
         about = "Fit of the ball into the ground, 1 − r κ"
         return (Output(self.fit(q)[None], "fit", ("fit",), "", about),)

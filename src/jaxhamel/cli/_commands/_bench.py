@@ -71,7 +71,8 @@ def ball() -> RollingBall:
     )
     shell = {"radius": 1.0, "shell_mass": 4.0, "shell_inertia": [1.0, 1.1, 1.2]}
     numbers = {**shell, "shell_com": [0.0, 0.0, -0.05], "masses": [1.0, 1.0, 1.0]}
-    return RollingBall(rails=rails, **{name: jnp.array(x) for name, x in numbers.items()})
+    given: dict[str, Any] = {name: jnp.array(x) for name, x in numbers.items()}
+    return RollingBall(rails=rails, **given)
 
 
 def initial_values(batch: int):
