@@ -34,7 +34,9 @@ def surface_point(surface: Surface, x: Float[Array, " 2"]) -> Vector3:
 
 
 class SurfaceBend(NamedTuple):
-    """The axes t₁, t₂, n of a surface, and the derivatives ∂p/∂x_b and ∂n/∂x_b of its point and its normal, `(3, 2)`."""
+    """A surface near a point: `axes` has the rows t₁, t₂ and n; `point` and `normal` are the derivatives ∂p/∂x_b and
+    ∂n/∂x_b, whose columns belong to the coordinates x₁ and x₂.
+    """
 
     axes: Float[Array, "3 3"]
     point: Float[Array, "3 2"]

@@ -1,5 +1,6 @@
 """Times at which a step ends because the right-hand side jumps or bends there: controllers that keep to them."""
 
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import diffrax
@@ -49,12 +50,14 @@ class StepControl(eqx.Module):
     """A step size controller whose methods take a record, a `FirstStep` or an `AttemptedStep`, and no list of arguments."""
 
     def begin(self, start: FirstStep) -> Any:
-        """The end of the first step, and the controller's state."""
+        """The end of the first step, and the controller's state. A controller that only repeats known steps never begins."""
         raise NotImplementedError
 
+    @abstractmethod
     def decide(self, attempt: AttemptedStep, state: Any) -> Any:
-        """Returns (whether the step is kept, ends of the next step, whether it begins at a jump, state, result)."""
-        raise NotImplementedError
+        """Whether the step is kept, the start and the end of the next step, whether it begins at a jump, the controller's
+        state, and the result.
+        """
 
     def init(
         self,

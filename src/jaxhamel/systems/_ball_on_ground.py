@@ -110,7 +110,7 @@ class AbstractBallOnGround(System):
     # --- parts of the equations of a ball -------------------------------------------------------
 
     def _axes_in_body(self, q: Configuration) -> Float[Array, "3 3"]:
-        """The rows Λᵀ t₁, Λᵀ t₂, Γ = Λᵀ n."""
+        """The axes of the ground at the contact point in body axes: the rows Λᵀ t₁, Λᵀ t₂ and Γ = Λᵀ n."""
         rotation = quaternion_matrix(q[0])
         return rotation if self._surface is None else surface_axes(self._surface, q[1]) @ rotation
 

@@ -19,7 +19,7 @@ DEGREE = 5  # the accelerations of a ball depend on second derivatives of the he
 
 
 class Terrain(eqx.Module):
-    r"""Ground with the height h(x, y) of a uniform B-spline of degree 5 on a rectangle, four times differentiable:
+    r"""Ground whose height h(x, y) on a rectangle is a uniform B-spline of degree 5, with continuous fourth derivatives:
 
         h(x, y) = Σ_jk c_jk N(ξ − j + 5) N(η − k + 5) ,    ξ = (x − x₀)(J − 5)/(x₁ − x₀) ,  η likewise with K
 

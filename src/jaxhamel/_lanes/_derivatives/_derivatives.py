@@ -107,7 +107,7 @@ def with_recomputed_turns(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def _has_loop(closed: ClosedJaxpr) -> bool:
-    """Whether a program, or one that it calls, has a `scan`."""
+    """Whether a program contains a `scan`, itself or in a program that it calls."""
     equations = closed.jaxpr.eqns
     called = [called_program(e) for e in equations if e.primitive.name in CALLS]
     return any(e.primitive.name == "scan" for e in equations) or any(map(_has_loop, called))

@@ -1,4 +1,4 @@
-"""Whether the errors of an estimator in closed loop are as large as its covariances say."""
+"""Consistency of an estimator in closed loop: compares the errors of its estimates with its covariances."""
 
 from typing import Any, NamedTuple
 

@@ -27,7 +27,7 @@ from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._scaling._sizes import size_of
 
 SMALL = 1e-4  # a violation below this share of the largest one comes from the barrier
-# A violation above this share of the range of a limit's values during the motion is far.
+# A motion crosses a limit if it exceeds it by more than this share of the range of its values along the motion.
 CROSSED = 3e-3
 # Places for each point at which the violations of limits that cannot be met are measured.
 FINEST_GRID = 200
@@ -154,7 +154,9 @@ def measured_violations(
 def crossed(
     transcription: Transcription, w: CollocationPoint, of_state: tuple[bool, ...]
 ) -> Bool[np.ndarray, " r"]:
-    """Whether a motion violates each limit of the state by far, between the points, too; False for other limits."""
+    """For each limit of the state, whether the motion exceeds it, at the points or between them, by more than `CROSSED`
+    times the range of its values; False for all other limits.
+    """
     values = np.asarray(on_fine_grid(transcription, w))
     far = CROSSED * np.ptp(values, axis=(0, 1))
     return np.asarray(of_state, bool) & (over_bounds(transcription, w) > far)

@@ -103,13 +103,16 @@ class Elastic(Transcription):
 
 
 def reach(rule: PointRule) -> tuple[np.ndarray, np.ndarray]:
-    """Half of the distances from each collocation point to the one before and to the one after it, as shares of an interval;
-    to the ends of the interval the whole ones. Coefficients of the polynomials through them."""
+    """How far the tangents at a collocation point reach to the point before it and to the point after it.
+
+    They reach half-way to the next point, and all the way to an end of the interval, in shares of the interval. Each of the
+    two distances is a polynomial of the point's place; its coefficients are returned, highest power first.
+    """
     points = np.asarray(rule.points)
     gaps = np.diff(np.concatenate([[0.0], points, [1.0]]))
     gaps[1:-1] /= 2
     degree = len(points) - 1
-    return tuple(np.polyfit(points, x, degree) for x in (gaps[:-1], gaps[1:]))  # pyright: ignore[reportReturnType]
+    return np.polyfit(points, gaps[:-1], degree), np.polyfit(points, gaps[1:], degree)
 
 
 @compiled_with(QUICK)

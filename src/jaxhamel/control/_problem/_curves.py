@@ -52,7 +52,7 @@ def free_arrays(curve: Any) -> list[Array]:
 
 
 def _partition(curve: Any) -> tuple[Any, Any]:
-    """Returns (the curve's free arrays, all other parts)."""
+    """Splits a curve into two pytrees: one with its free arrays, one with all its other parts."""
     return eqx.partition(
         curve, curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
     )
