@@ -7,9 +7,9 @@ import pytest
 from jax import lax
 
 from jaxhamel._lanes._tracing import OPTIONS, takes_fusions
-from jaxhamel._lanes._xla_cpu import _fusion, _one_loop
+from jaxhamel._lanes._xla_cpu import _fusion, _loop_fusion, _one_loop
 from jaxhamel._lanes._xla_cpu._fusion import TAKEN, fusions_work, is_taken
-from jaxhamel._lanes._xla_cpu._loop_fusion import fused_loop
+from jaxhamel._lanes._xla_cpu._loop_fusion import fused_loop, separated
 from jaxhamel.ensemble import lanes
 
 pytestmark = pytest.mark.skipif(not fusions_work(), reason="not tested with this XLA")
@@ -68,6 +68,30 @@ def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length
     program = jax.jit(takes_fusions(lanes(every)), compiler_options=OPTIONS).lower(x)
     assert program.as_text().count('"mhlo.fusion"(') == 1
     jax.tree.map(agree, program.compile()(x), jax.jit(jax.vmap(every))(x))
+
+
+def test_many_results_are_written_by_several_fusions(of_any_length, monkeypatch):
+    """A program with more vectors than LLVM vectorises is several fusions; with too many of these it stays one."""
+    x = np.random.default_rng(3).normal(size=(20, 3))
+    results = len(jax.tree.leaves(every(x[0])))
+    for most, count in ((3 + -(-results // 3), 3), (3 + results // 4, 1), (2, 1)):
+        monkeypatch.setattr(_one_loop, "MOST_VECTORS", most)
+        program = jax.jit(takes_fusions(lanes(every)), compiler_options=OPTIONS).lower(x)
+        assert program.as_text().count('"mhlo.fusion"(') == count
+        if count > 1:
+            jax.tree.map(agree, program.compile()(x), jax.jit(jax.vmap(every))(x))
+
+
+def test_rows_are_separated_by_fusions(monkeypatch):
+    """The rows of a matrix, two or three of them in a fusion, and their derivatives; without fusions the same."""
+    monkeypatch.setattr(_loop_fusion, "MOST_ROWS", 3)
+    matrix = np.random.default_rng(4).normal(size=(5, 20))
+    program = jax.jit(takes_fusions(separated), compiler_options=OPTIONS).lower(matrix)
+    assert program.as_text().count('"mhlo.fusion"(') == 2
+    np.testing.assert_array_equal(program.compile()(matrix), matrix)
+    np.testing.assert_array_equal(jax.jit(separated)(matrix), matrix)
+    found = jax.jvp(takes_fusions(separated), (matrix,), (2 * matrix,))[1]
+    np.testing.assert_array_equal(found, 2 * matrix)
 
 
 def test_a_program_that_is_not_compiled_for_fusions_has_none():

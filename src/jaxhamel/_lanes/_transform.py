@@ -113,10 +113,17 @@ def axes_of_leaves(in_axes, given: dict[str, Any]) -> list[int | None]:
 
 
 def lists_as_arrays(value: Any) -> Any:
-    """Lists and numbers as arrays; a configuration's tuple stays a tuple."""
+    """Lists and numbers as arrays; a configuration's tuple stays a tuple, a list of arrays of different shapes a list."""
     if isinstance(value, tuple):
         return tuple(lists_as_arrays(part) for part in value)
+    if isinstance(value, list) and _are_arrays_of_different_shapes(value):
+        return [lists_as_arrays(part) for part in value]
     return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
+
+
+def _are_arrays_of_different_shapes(parts: list) -> bool:
+    arrays = any(isinstance(x, jax.Array | np.ndarray) for x in parts)
+    return arrays and len({jnp.shape(x) for x in parts}) > 1
 
 
 def _argument_names(f: Callable, count: int) -> list[str]:

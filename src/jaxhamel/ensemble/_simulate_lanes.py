@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel._lanes._xla_cpu._jit import jit
-from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import AdaptiveOptions, Paths, adaptive_paths
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
+from jaxhamel.ensemble._adaptive_steps._step_form import FEWEST
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._equal_steps._recorded_steps import before_jumps, end_at_records
 from jaxhamel.ensemble._members._members import Members

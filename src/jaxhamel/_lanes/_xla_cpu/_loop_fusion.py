@@ -22,8 +22,8 @@ from jax.extend.core import jaxpr_as_fun
 from jax.interpreters import ad, mlir
 
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
-from jaxhamel._lanes._tracing import is_compiled_with_options
-from jaxhamel._lanes._xla_cpu._fusion import flat_program, lower_fusion
+from jaxhamel._lanes._tracing import in_fusions, is_compiled_with_options
+from jaxhamel._lanes._xla_cpu._fusion import flat_program, fusions_work, lower_fusion
 
 # The fewest and the most operations of a fusion: with fewer a window (`_one_loop`) is faster, and 25,000 take 18 s to trace
 # and compile (docs/performance.md#fusions-of-ensembles).
@@ -50,7 +50,35 @@ def fused_loop(
     # dependence between lanes, and would not vectorise.
     columns = [jnp.reshape(x, (size, 1)) if np.ndim(x) else jnp.asarray(x) for x in values]
     program = flat_program(of_all, columns)
-    return None if program is None else _called(columns, program, loops)
+
+    def of_columns(*columns):
+        return loops(*(x[:, 0] if np.ndim(x) else x for x in columns))
+
+    return None if program is None else _called(columns, program, of_columns)
+
+
+# The most rows that one fusion separates.
+MOST_ROWS = 120
+
+
+def separated(matrix: Any) -> list:
+    """The rows of a matrix `(n, size)` as columns `(size,)`, written by a fusion for each `MOST_ROWS` of them.
+
+    XLA by itself compiles and calls a kernel for each row.
+    """
+    size = matrix.shape[1]
+
+    def rows(vector):
+        # of one long vector: XLA knows no layout of a row within a fusion
+        return [lax.slice_in_dim(vector, i, i + size) for i in range(0, len(vector), size)]
+
+    vector, found = jnp.ravel(matrix), []
+    if not (in_fusions() and fusions_work()):
+        return rows(vector)
+    for first in range(0, len(vector), MOST_ROWS * size):
+        some = vector[first : first + MOST_ROWS * size]
+        found += _called([some], jax.make_jaxpr(rows)(some), rows)
+    return found
 
 
 def _called(columns: list, program: Any, loops: Callable) -> list:
@@ -80,7 +108,7 @@ def _uses(values: list) -> list:
 
 
 def _by_loops(*columns, program, loops):
-    out = loops(*(x[:, 0] if np.ndim(x) else x for x in columns))
+    out = loops(*columns)
     return [*out, *(jnp.zeros(x.shape, x.dtype) for x in program.out_avals[len(out) :])]
 
 

@@ -31,7 +31,7 @@ from jaxhamel._lanes._xla_cpu._loop_fusion import (
 )
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import compute, compute_in_parts
-from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
+from jaxhamel._lanes._xla_cpu._pieces import MOST_VECTORS, Split, pieces, total
 from jaxhamel._lanes._xla_cpu._straight_line import computed
 
 
@@ -53,7 +53,11 @@ def run_in_one_loop(
 
 
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
-    """Computes the results by one fusion over the lanes; returns None if XLA is not known to compile that."""
+    """Computes the results by fusions over the lanes; returns None if XLA is not known to compile that.
+
+    LLVM does not vectorise a fusion of more than `MOST_VECTORS` vectors, which then takes about six times as long. So
+    several fusions have a part of the results each, and compute again what they share, if they are fewer than that.
+    """
     length = total(graph, parts.inside)
     shared = sum(not np.ndim(values[i]) for i in parts.given)
     least = SHORTEST_FUSION if shared <= MOST_SHARED else 0
@@ -61,6 +65,38 @@ def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[
         return None
     if not all(0 < len(x) <= MOST_VALUES for x in (parts.results, parts.given)):
         return None
+    found = {}
+    for part in _with_fewer_results(graph, parts, MOST_VECTORS - len(parts.given) + shared):
+        out = _in_fusion(graph, part, values, size)
+        if out is None:
+            return None
+        found |= out
+    return found
+
+
+# The most fusions that compute parts of the results of one program (docs/performance.md#adaptive-steps).
+MOST_FUSIONS = 3
+
+
+def _with_fewer_results(graph, parts: Split, most: int) -> list[Split]:
+    """Programs with at most `most` of the results each, or the whole one if there would be too many of them."""
+    count = -(-len(parts.results) // max(most, 1))
+    if most < 1 or not 1 < count <= MOST_FUSIONS:
+        return [parts]
+    size = -(-len(parts.results) // count)
+    groups = [parts.results[i : i + size] for i in range(0, len(parts.results), size)]
+    return [_of_results(graph, parts, results) for results in groups]
+
+
+def _of_results(graph, parts: Split, results: list[int]) -> Split:
+    """The part of a program on which some of its results depend."""
+    needed = set(graph.needed(results))
+    inside, given = ([i for i in x if i in needed] for x in (parts.inside, parts.given))
+    return parts._replace(inside=inside, given=given, results=results)
+
+
+def _in_fusion(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
+    """Computes the results by one fusion over the lanes; returns None if XLA is not known to compile that."""
 
     def of_one(*given):
         found = dict(zip(parts.given, given, strict=True))

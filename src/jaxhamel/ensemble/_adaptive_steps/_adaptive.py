@@ -12,34 +12,22 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
-from jaxhamel._lanes._divided._array_equations import LEAST_SHARED
-from jaxhamel._lanes._tracing import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,
     AdaptiveLane,
     Inside,
     StepLimits,
-    attempted_step,
     first_lane,
+    judged,
+    looped_sums,
     state_within,
+    step_sums,
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
-from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, written_rate
+from jaxhamel.ensemble._adaptive_steps._step_form import StepForm, as_scalars
+from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
-
-# The most lanes, and the number of lanes for the last slow trajectories. With a power of two as the first, columns would
-# compete for the same sets of the cache (docs/performance.md#adaptive-steps).
-WIDEST, NARROW = 1920, 64
-
-# Lanes on a GPU, where an iteration costs the same for one lane as for thousands. Not measured.
-ON_GPU = 2**17
-
-# The fewest lanes: LLVM unrolls a loop over eight lanes and compiles for 90 s instead of 3. Smaller ensembles are left to
-# diffrax under vmap, which is as fast for them.
-FEWEST = 32
-
-Widths = tuple[tuple[int, int], ...]
 
 
 class NextOutput(NamedTuple):
@@ -64,7 +52,8 @@ class StepTaken(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Functions in lanes: the state of a lane before its first step; one step; and the state of the motion within a step.
+    """Functions in lanes: the state of a lane before its first step; one step, which returns the lane after it and the
+    powers of its interpolant; and the state of the motion within a step.
 
     The derivatives of a step are those of a loop over its stages.
     """
@@ -74,11 +63,12 @@ class Programs(NamedTuple):
     point: Callable[..., Columns]
 
     @classmethod
-    def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable, arrays: bool) -> "Programs":
+    def of(
+        cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable, form: StepForm, inside: bool
+    ) -> "Programs":
         """Builds the programs of a motion and an embedded Runge–Kutta pair.
 
-        `rebuilt`: assembles the shared inputs from scalars. `arrays`: whether the rate has operations on large shared
-        arrays; a step is then computed stage by stage.
+        `rebuilt`: assembles the shared inputs from scalars. `inside`: whether states within a step are asked for.
         """
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
 
@@ -92,56 +82,49 @@ class Programs(NamedTuple):
             def own(t, y):
                 return rate(t, y, mine, shared)
 
-            return attempted_step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
+            return after(lane, step_sums(own, pair, lane, inside)[0], shared, limits)
+
+        def after(lane, step, shared, limits):
+            return judged(lambda y: unit(y, shared), pair, lane, limits, step), step.powers
 
         def by_stages(lane, mine, shared, limits):
             def of_lanes(t, y):
                 return lanes(rate, (0, 0, 0, None))(t, y, mine, shared)
 
-            def ends(y):
-                return lanes(unit, (0, None))(y, shared)
-
-            return attempted_step(of_lanes, ends, pair, lane, limits)[:2]
+            step = looped_sums(of_lanes, pair, lane, inside)[0]
+            return lanes(after, (0, 0, None, None))(lane, step, shared, limits)
 
         def point(inside, theta, shared):
             return unit(state_within(inside, theta), shared)
 
         return cls(
             lanes(first, (None, 0, 0, None, None)),
-            by_stages if arrays else differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
+            by_stages
+            if form.looped
+            else differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
             lanes(point, (0, 0, None)),
         )
 
 
-def widths_for(size: int) -> Widths:
-    """Chooses numbers of lanes, in pairs (lanes, busy): when at most `busy` lanes are busy, the next pair takes over."""
-    if jax.default_backend() != "cpu" and not is_described():
-        return ((min(size, ON_GPU), 0),)
-    width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # a multiple of the vector length
-    width += 8 * (width % 512 == 0)
-    if width < 2 * NARROW:
-        return ((width, 0),)
-    return (width, max(width // 4, NARROW)), (NARROW, 0)
-
-
 def adaptive(
-    motion: SteppedMotion, ts: Float[Array, " T"], pair: Pair, limits: StepLimits, widths: Widths
+    motion: SteppedMotion, ts: Float[Array, " T"], pair: Pair, limits: StepLimits
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
     """Integrates all trajectories; returns their states at the times `ts` (two or more), and the end of each trajectory.
 
     The states after an early end are NaN.
     """
-    whole = whole_arrays(motion)
-    shared, rebuilt = as_scalars(motion.shared, whole)
-    programs = Programs.of(motion, pair, rebuilt, any(whole))
+    form = StepForm.of(motion, pair)
+    shared, rebuilt = as_scalars(motion.shared, form.whole)
+    programs = Programs.of(motion, pair, rebuilt, form, len(ts) > 2)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
     size, many = len(motion.y[0]), len(ts) - 2
     written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
 
     def one(lane: AdaptiveLane, mine, whose, written):
-        new, inside = programs.step(lane._replace(next_output=()), mine, shared, limits)
+        new, powers = programs.step(lane._replace(next_output=()), mine, shared, limits)
         if not many:
             return new, written
+        inside = Inside(lane.y, powers)
         just = StepTaken(new.kept > lane.kept, lane.t, lane.end, inside, whose)
 
         def point(theta):
@@ -154,7 +137,7 @@ def adaptive(
     if many:
         next_output = NextOutput(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
         first = first._replace(next_output=next_output)
-    ends, written = through_lanes(one, first, motion.mine, written, widths)
+    ends, written = through_lanes(one, first, motion.mine, written, form.widths_for(size))
     return joined(motion, motion.y, written, ends.y, ends.stands), ends
 
 
@@ -171,41 +154,6 @@ def joined(
 def _states_at_all_times(first, written, last) -> Float[Array, "B T"]:
     between = [written] if len(written) else []
     return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
-
-
-def whole_arrays(motion: SteppedMotion) -> list[bool]:
-    """For each shared array, whether it stays an array: one that only operations on large arrays read, as of a network."""
-    leaves = jax.tree.leaves(motion.shared)
-    found = None
-    if any(jnp.size(x) >= LEAST_SHARED for x in leaves):
-        found = written_rate(motion, jnp.zeros_like(motion.y[0]))
-    if found is None or not found.apart.operations:
-        return [False] * len(leaves)
-    return [not nodes for nodes in found.arguments[-len(leaves) :]]
-
-
-def as_scalars(tree, whole: list[bool]) -> tuple[Any, Callable]:
-    """Splits arrays into scalars before the loop over the steps; returns these and a function that rebuilds the arrays.
-
-    `whole`: the arrays that stay as they are.
-    """
-    leaves, structure = jax.tree.flatten(tree)
-    scalars = [
-        x if kept else [jnp.ravel(x)[i] for i in range(jnp.size(x))]
-        for x, kept in zip(leaves, whole, strict=True)
-    ]
-    like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
-
-    def array(each, shape, dtype):
-        if not isinstance(each, list):
-            return each
-        return jnp.stack(each).reshape(shape) if each else jnp.zeros(shape, dtype)
-
-    def rebuilt(scalars):
-        pairs = zip(scalars, like, strict=True)
-        return jax.tree.unflatten(structure, [array(each, *x) for each, x in pairs])
-
-    return scalars, rebuilt
 
 
 def _written(

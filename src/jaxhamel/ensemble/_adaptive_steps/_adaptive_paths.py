@@ -15,9 +15,10 @@ from jaxhamel._lanes._derivatives._active_inputs import tangent_maps, with_entri
 from jaxhamel._lanes._derivatives._derivatives import is_float
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
-from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths_for
+from jaxhamel.ensemble._adaptive_steps._adaptive import adaptive
 from jaxhamel.ensemble._adaptive_steps._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
+from jaxhamel.ensemble._adaptive_steps._step_form import FEWEST
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
@@ -151,7 +152,7 @@ def adaptive_paths(
         members, ts, asked = eqx.combine(arrays, fixed)
         state, motion = equation.in_lanes(members)
         limits = StepLimits.of(asked.rtol, asked.atol, ts, asked.max_steps)
-        rows, ends = adaptive(motion, ts, pair, limits, widths_for(members.size))
+        rows, ends = adaptive(motion, ts, pair, limits)
         states, end = state.entries(rows), state.entries(ends.y)
         return Paths(states, ends.t, end, ends.tried, ends.kept, ends.stands)
 

@@ -8,9 +8,10 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel._checks._dependence import dependent_results, depends_on
 from jaxhamel._lanes._columns import ColumnLayout
-from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined, whole_arrays
+from jaxhamel.ensemble._adaptive_steps._adaptive import joined
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
+from jaxhamel.ensemble._adaptive_steps._step_form import StepForm, as_scalars
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
@@ -32,17 +33,17 @@ def reverse(
     """
     tried, stands = counts
     state, motion = ensemble_of(*values)
-    whole = whole_arrays(motion)
-    scalars, rebuilt = as_scalars(motion.shared, whole)
+    form = StepForm.of(motion, pair)
+    scalars, rebuilt = as_scalars(motion.shared, form.whole)
 
     def numbers(*values):
         motion = ensemble_of(*values)[1]
-        return motion.y, motion.mine, as_scalars(motion.shared, whole)[0]
+        return motion.y, motion.mine, as_scalars(motion.shared, form.whole)[0]
 
     parameters = _parameters(motion, scalars, rebuilt, dependent_results(numbers, *values))
-    parameters = parameters._replace(summed=any(whole))
+    parameters = parameters._replace(summed=any(form.whole))
     y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
-    sweep = Sweep.of(motion, rebuilt, scalars, pair, limits, ts, parameters)
+    sweep = Sweep.of(motion, form.looped, rebuilt, scalars, pair, limits, ts, parameters)
     own = Ensemble(motion.y, motion.mine, end, between, tried)
     of_y, of_p = swept(sweep, own)
     of_y = tuple(a + b for a, b in zip(of_y, y_bar, strict=True))

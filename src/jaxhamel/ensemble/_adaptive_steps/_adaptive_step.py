@@ -15,8 +15,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
+from jaxhamel._lanes._xla_cpu._loop_fusion import separated
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
-from jaxhamel.simulate._solvers._runge_kutta import increment, incremented, stages
+from jaxhamel.simulate._solvers._runge_kutta import (
+    Weights,
+    increment,
+    incremented,
+    looped_slopes,
+    stages,
+)
 
 SAFETY, MOST_GROWTH, MOST_SHRINK = 0.9, 10.0, 0.2
 
@@ -87,39 +94,80 @@ def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: StepLimits) ->
     return AdaptiveLane(t, jnp.minimum(t + h, limits.last), y, slope, none, none, none)
 
 
-class Within(NamedTuple):
-    """The stages of a step, the first of which is its start, and its end before projection."""
+class StepSums(NamedTuple):
+    """The sums over the slopes of an attempted step, from which it is judged.
 
-    stages: tuple[Columns, ...]
-    end: Columns
-
-
-def attempted_step(
-    rate: Callable, unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits
-) -> tuple[AdaptiveLane, Inside, Within]:
-    """Attempts one more step; returns the lane after it, the interpolant of the step, and its stages.
-
-    A lane whose trajectory has ended stays unchanged. `rate` is f(t, y), `unit` N(y).
+    - `end`: z = y + h Σ_i b_i k_i, before projection; `error`: h Σ_i e_i k_i.
+    - `slope`: the last slope; empty if the pair does not reuse slopes.
+    - `powers`: h Σ_i w_im k_i for each power of θ; empty if no state within the step is asked for.
     """
-    h = lane.end - lane.t
-    first = lane.slope if pair.reuses else None
+
+    end: Columns
+    error: Columns
+    slope: Columns
+    powers: tuple[Columns, ...]
+
+
+def step_sums(
+    rate: Callable, pair: Pair, lane: AdaptiveLane, inside: bool
+) -> tuple[StepSums, list[Columns]]:
+    """The sums of one more step, and its stages Y_i, written out; `inside`: whether states within the step are asked for."""
+    h, first = lane.end - lane.t, lane.slope if pair.reuses else None
     points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
     end = points[-1] if pair.reuses else incremented(lane.y, h, pair.b, slopes)
-    projected = unit(end)
-    error = increment(h, pair.error, slopes)
-    estimate = _estimate(error, lane.y, projected, limits)
+    powers = tuple(increment(h, each, slopes) for each in _of_powers(pair, inside))
+    slope = slopes[-1] if pair.reuses else ()
+    return StepSums(end, increment(h, pair.error, slopes), slope, powers), points
+
+
+def looped_sums(
+    rate: Callable, pair: Pair, lane: AdaptiveLane, inside: bool
+) -> tuple[StepSums, Float[Array, "s n W"]]:
+    """As `step_sums`, of all lanes by a loop over the stages, whose body has f once; returns the slopes in place of stages.
+
+    The slopes are one array, so that XLA compiles few operations for them.
+    """
+    h, y = (lane.end - lane.t)[None], jnp.stack(lane.y)
+
+    def of_matrix(t, y):
+        return jnp.stack(rate(t[0], tuple(separated(y))))
+
+    first = jnp.stack(lane.slope) if pair.reuses else None
+    slopes = looped_slopes(of_matrix, pair, lane.t[None], h, y, first)
+    weights = jnp.asarray([pair.b, pair.error, *_of_powers(pair, inside)], y.dtype)
+    sums = h[None] * jnp.tensordot(weights, slopes, 1)
+    found = jnp.concatenate([y + sums[0], *sums[1:], *(slopes[-1:] if pair.reuses else ())])
+    end, error, *rest = _in_groups(separated(found), len(y))
+    slope = rest.pop() if pair.reuses else ()
+    return StepSums(end, error, slope, tuple(rest)), slopes
+
+
+def _of_powers(pair: Pair, inside: bool) -> list[Weights]:
+    """The weights of the slopes for each power of θ."""
+    return list(zip(*pair.inside, strict=True)) if inside else []
+
+
+def _in_groups(columns: list, size: int) -> list[Columns]:
+    return [tuple(columns[i : i + size]) for i in range(0, len(columns), size)]
+
+
+def judged(
+    unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits, step: StepSums
+) -> AdaptiveLane:
+    """The lane after a step, which is accepted or not; a lane whose trajectory has ended stays unchanged.
+
+    `unit` is N(y).
+    """
+    h, projected = lane.end - lane.t, unit(step.end)
+    estimate = _estimate(step.error, lane.y, projected, limits)
     kept = estimate < 1
     new = _next_lane(pair, lane, limits, h, kept, estimate)
-    finite = _all_finite(projected + error)
-    new = _judged(new, kept, finite, limits)
-    chosen = (projected, slopes[-1] if pair.reuses else ())
-    before = (lane.y, lane.slope)
+    new = _judged(new, kept, _all_finite(projected + step.error), limits)
+    chosen, before = (projected, step.slope), (lane.y, lane.slope)
     y, slope = jax.tree.map(lambda a, b: jnp.where(kept, a, b), chosen, before)
     new = new._replace(y=y, slope=slope)
     moving = lane.stands == UNDER_WAY
-    new = jax.tree.map(lambda a, b: jnp.where(moving, a, b), new, lane)
-    powers = tuple(increment(h, weights, slopes) for weights in zip(*pair.inside, strict=True))
-    return new, Inside(lane.y, powers), Within(tuple(points), end)
+    return jax.tree.map(lambda a, b: jnp.where(moving, a, b), new, lane)
 
 
 def _estimate(error: Columns, y: Columns, end: Columns, limits: StepLimits):

@@ -10,7 +10,6 @@ if there are k·ROWS·PLACES.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -33,12 +32,16 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     UNDER_WAY,
     AdaptiveLane,
     StepLimits,
-    attempted_step,
+    StepSums,
     first_lane,
+    judged,
+    looped_sums,
+    step_sums,
 )
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
+from jaxhamel.simulate._solvers._runge_kutta import point_of
 
 ROWS, PLACES = 48, 64  # the most records and the most checkpoints that are stored
 
@@ -97,26 +100,48 @@ class Sweep(NamedTuple):
     backward: Backward
 
     @classmethod
-    def of(cls, motion: SteppedMotion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
-        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
+    def of(
+        cls, motion: SteppedMotion, looped: bool, rebuilt, shared, pair, limits, ts, parameters
+    ) -> "Sweep":
+        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`.
+
+        `looped`: whether a step is a loop over its stages.
+        """
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
 
         def unit(y, shared):
             return motion.unit(y, rebuilt(shared))
 
-        many = len(ts) > 2
+        inside = len(ts) > 2
 
-        def one(rate, unit, lane: AdaptiveLane, mine, shared, limits):
-            """One step, with its record, by the rate of one lane or of all lanes."""
+        def after(lane: AdaptiveLane, step: StepSums, shared, limits):
+            new = judged(lambda y: unit(y, shared), pair, lane, limits, step)
+            return new, () if pair.reuses else step.end, step.powers
 
+        def at_once(lane: AdaptiveLane, mine, shared, limits):
             def own(t, y):
                 return tuple(rate(t, y, mine, shared))
 
-            new, inside, seen = attempted_step(own, lambda y: unit(y, shared), pair, lane, limits)
-            z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
-            return new, StepRecord(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
+            step, points = step_sums(own, pair, lane, inside)
+            return points[1:], *after(lane, step, shared, limits)
 
-        by_stages = partial(one, lanes(rate, (0, 0, 0, None)), lanes(unit, (0, None)))
+        def by_stages(lane: AdaptiveLane, mine, shared, limits):
+            def of_lanes(t, y):
+                return lanes(rate, (0, 0, 0, None))(t, y, mine, shared)
+
+            step, slopes = looped_sums(of_lanes, pair, lane, inside)
+            h, y = (lane.end - lane.t)[None, None], jnp.stack(lane.y)
+            points = point_of(h, y, jnp.asarray(pair.a[1:], y.dtype), slopes)
+            columns = [tuple(x) for x in points]
+            return columns, *lanes(after, (0, 0, None, None))(lane, step, shared, limits)
+
+        step_of = by_stages if looped else lanes(at_once, (0, 0, None, None))
+
+        def recorded(lane: AdaptiveLane, mine, shared, limits):
+            """The lanes after a step, and its record."""
+            points, new, z, powers = step_of(lane, mine, shared, limits)
+            kept = new.kept > lane.kept
+            return new, StepRecord(lane.t, lane.end, kept, (lane.y, *points), z, powers)
 
         def first(t, y, mine, shared, limits):
             return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
@@ -128,7 +153,7 @@ class Sweep(NamedTuple):
             ts[1:-1],
             shared,
             parameters,
-            by_stages if parameters.summed else lanes(partial(one, rate, unit), (0, 0, None, None)),
+            recorded,
             lanes(first, (None, 0, 0, None, None)),
             Backward.of(rate, unit, pair, parameters),
         )

@@ -146,17 +146,33 @@ def _chained(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, 
 
 
 def _full(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
-    """The loop for any method; it stores all slopes, of which later ones are still zero."""
-    a, b, c = (jnp.asarray(x, h.dtype) for x in method)
+    """The loop for any method."""
+    slopes = looped_slopes(rate, method, t, h, y)
+    return point_of(h, y, jnp.asarray(method.b, h.dtype), slopes), slopes
+
+
+def looped_slopes(
+    rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None
+) -> Y:
+    """The slopes k_1 … k_s along a leading axis, by a loop over the stages; `first` is k_1 if it is known.
+
+    The loop carries all slopes, of which later ones are still zero.
+    """
+    a, c = (jnp.asarray(x, h.dtype) for x in (method.a, method.c))
+
+    def with_slope(slopes, i, k):
+        return jax.tree.map(lambda all_k, k: all_k.at[i].set(k), slopes, k)
 
     def stage(slopes, numbers):
         i, weights, c = numbers
-        k = rate(t + c * h, point_of(h, y, weights, slopes))
-        return jax.tree.map(lambda all_k, k: all_k.at[i].set(k), slopes, k), None
+        return with_slope(slopes, i, rate(t + c * h, point_of(h, y, weights, slopes))), None
 
+    places = jnp.arange(len(method.b))
     slopes = jax.tree.map(lambda x: jnp.zeros((len(method.b), *x.shape), x.dtype), y)
-    slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(len(method.b)), a, c))
-    return point_of(h, y, b, slopes), slopes
+    if first is not None:
+        slopes = with_slope(slopes, 0, first)
+        places, a, c = places[1:], a[1:], c[1:]
+    return jax.lax.scan(stage, slopes, (places, a, c))[0]
 
 
 def point_of(h: Scalar, y: Y, weights: Float[Array, "... s"], slopes: Y) -> Y:
