@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._loop_fusion import separated
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import Inside, state_within
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
@@ -84,15 +86,19 @@ class Backward(NamedTuple):
     - `stage`: transposes a stage; all stages share it.
     - `end`: transposes the end of a step: returns w and w + M_0.
     - `point`: transposes a state within a step: adds its term to the moments.
+    - `looped`: whether the stages are transposed by a loop.
     """
 
     kappas: tuple[Callable, ...]
     stage: Callable
     end: Callable
     point: Callable
+    looped: bool
 
     @classmethod
-    def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
+    def of(
+        cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters, looped: bool
+    ) -> "Backward":
         """Builds these functions from two functions of one trajectory.
 
         These are the rate of change ẏ = `rate`(t, y, mine, shared), and N = `unit`(y, shared), which normalises quaternions.
@@ -111,6 +117,7 @@ class Backward(NamedTuple):
             jax.jit(stage),
             lanes(end, (0, 0, 0, 0, None)),
             lanes(partial(_point_back, unit), (0, 0, 0, 0, 0, None, None)),
+            looped,
         )
 
 
@@ -195,13 +202,22 @@ def step_back(
     bars: Bars,
 ):
     """Transposes one step: returns the cotangents before the step, from those after it."""
-    at, size = (row.t, row.end, row.kept), len(pair.b)
     if len(saved.times):
         bars = _states_within(programs, row, saved, given, bars)
     at_start = bars.moments[0] if bars.moments else ()
     end = row.stages[-1] if pair.reuses else row.z
     w, y_bar = programs.end(row.kept, end, bars.y, at_start, given.shared)
-    p_bar, after = bars.p, {}
+    run = _stages_looped if programs.looped else _stages_in_turn
+    y_bar, slope, p_bar = run(programs, pair, row, w, given, bars._replace(y=y_bar))
+    return bars._replace(y=y_bar, slope=slope, p=p_bar)
+
+
+def _stages_in_turn(
+    programs: Backward, pair: Pair, row: StepRecord, w: Columns, given: Inputs, bars: Bars
+) -> tuple[Columns, Columns, Any]:
+    """Transposes the stages from the last to the first; returns ȳ, the cotangent of the first slope, and p̄."""
+    at, size = (row.t, row.end, row.kept), len(pair.b)
+    y_bar, p_bar, after = bars.y, bars.p, {}
 
     def kappa(i):
         used = {j: found for j, found in after.items() if pair.a[j][i]}
@@ -211,8 +227,43 @@ def step_back(
         t, along = kappa(i)
         known = (row.stages[i], given.mine, given.shared, y_bar, p_bar)
         after[i], y_bar, p_bar = programs.stage(t, row.kept, along, *known)
-    slope_bar = kappa(0)[1] if pair.reuses else ()
-    return bars._replace(y=y_bar, slope=slope_bar, p=p_bar)
+    return y_bar, kappa(0)[1] if pair.reuses else (), p_bar
+
+
+def _stages_looped(
+    programs: Backward, pair: Pair, row: StepRecord, w: Columns, given: Inputs, bars: Bars
+) -> tuple[Columns, Columns, Any]:
+    """As `_stages_in_turn`, by a loop over the stages, whose body has the transpose of f once.
+
+    κ_i / h is a combination of the rows Ȳ_j, of which those of earlier stages are still zero, w and M_m.
+    """
+    stages, h = jnp.stack([jnp.stack(x) for x in row.stages]), row.end - row.t
+    none, first = jnp.zeros_like(stages), 1 if pair.reuses else 0
+    sources = jnp.stack([jnp.stack(x) for x in (w, *bars.moments[1:])])
+    last = jnp.stack(bars.slope) if pair.reuses else none[0]
+    inside = np.array(pair.inside)[:, : len(sources) - 1]
+    weights = np.concatenate([np.array(pair.a).T, np.array(pair.b)[:, None], inside], axis=1)
+    weights, c = (jnp.asarray(x, h.dtype) for x in (weights, pair.c))
+
+    def kappa(weights, found):
+        return h[None] * jnp.tensordot(weights, jnp.concatenate([found, sources]), 1)
+
+    def stage(carry, numbers):
+        found, y_bar, p_bar, slope = carry
+        i, weights, c = numbers
+        along, here = separated(kappa(weights, found) + slope), separated(stages[i])
+        known = (tuple(here), given.mine, given.shared, y_bar, p_bar)
+        bar, y_bar, p_bar = programs.stage(row.t + c * h, row.kept, tuple(along), *known)
+        return (found.at[i].set(jnp.stack(bar)), y_bar, p_bar, jnp.zeros_like(slope)), None
+
+    places = jnp.arange(first, len(pair.b))
+    numbers = (places, weights[first:], c[first:])
+    start = (none, bars.y, bars.p, last)
+    (found, y_bar, p_bar, _), _ = jax.lax.scan(stage, start, numbers, reverse=True)
+    if not pair.reuses:
+        return y_bar, (), p_bar
+    slope = jnp.where(row.kept[None], kappa(weights[0], found), last)
+    return y_bar, tuple(separated(slope)), p_bar
 
 
 def _states_within(

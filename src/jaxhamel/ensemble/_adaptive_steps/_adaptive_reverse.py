@@ -43,7 +43,7 @@ def reverse(
     parameters = _parameters(motion, scalars, rebuilt, dependent_results(numbers, *values))
     parameters = parameters._replace(summed=any(form.whole))
     y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
-    sweep = Sweep.of(motion, form.looped, rebuilt, scalars, pair, limits, ts, parameters)
+    sweep = Sweep.of(motion, form, rebuilt, scalars, pair, limits, ts, parameters)
     own = Ensemble(motion.y, motion.mine, end, between, tried)
     of_y, of_p = swept(sweep, own)
     of_y = tuple(a + b for a, b in zip(of_y, y_bar, strict=True))

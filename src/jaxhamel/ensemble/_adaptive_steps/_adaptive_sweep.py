@@ -38,6 +38,7 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     looped_sums,
     step_sums,
 )
+from jaxhamel.ensemble._adaptive_steps._step_form import StepForm
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
@@ -101,12 +102,9 @@ class Sweep(NamedTuple):
 
     @classmethod
     def of(
-        cls, motion: SteppedMotion, looped: bool, rebuilt, shared, pair, limits, ts, parameters
+        cls, motion: SteppedMotion, form: StepForm, rebuilt, shared, pair, limits, ts, parameters
     ) -> "Sweep":
-        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`.
-
-        `looped`: whether a step is a loop over its stages.
-        """
+        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
 
         def unit(y, shared):
@@ -135,7 +133,7 @@ class Sweep(NamedTuple):
             columns = [tuple(x) for x in points]
             return columns, *lanes(after, (0, 0, None, None))(lane, step, shared, limits)
 
-        step_of = by_stages if looped else lanes(at_once, (0, 0, None, None))
+        step_of = by_stages if form.looped else lanes(at_once, (0, 0, None, None))
 
         def recorded(lane: AdaptiveLane, mine, shared, limits):
             """The lanes after a step, and its record."""
@@ -155,7 +153,7 @@ class Sweep(NamedTuple):
             parameters,
             recorded,
             lanes(first, (None, 0, 0, None, None)),
-            Backward.of(rate, unit, pair, parameters),
+            Backward.of(rate, unit, pair, parameters, form.is_long),
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Any]]:

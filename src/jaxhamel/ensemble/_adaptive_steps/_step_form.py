@@ -60,6 +60,11 @@ class StepForm(NamedTuple):
         looped = arrays or stages * found.look_ups > MOST_LOOKED_UP or length > LONGEST
         return cls([arrays and not nodes for nodes in read], looped, length)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether as little as possible is compiled: one number of lanes, and reverse mode as a loop over the stages."""
+        return self.looped or self.length > LONG
+
     def widths_for(self, size: int) -> Widths:
         """Chooses numbers of lanes, in pairs (lanes, busy): when at most `busy` lanes are busy, the next pair takes over."""
         if jax.default_backend() != "cpu" and not is_described():
@@ -67,7 +72,7 @@ class StepForm(NamedTuple):
         most = LANES_OF_LOOP if self.looped else WIDEST
         width = max(-(-min(size, most) // 8) * 8, FEWEST)  # a multiple of the vector length
         width += 8 * (width % 512 == 0)
-        if self.looped or self.length > LONG or width < 2 * NARROW:
+        if self.is_long or width < 2 * NARROW:
             return ((width, 0),)
         return (width, max(width // 4, NARROW)), (NARROW, 0)
 
