@@ -118,13 +118,14 @@ def test_a_loop_over_the_stages_has_the_derivatives_of_a_step_written_out(method
 
     def run(damping, most):
         given = [damping, jnp.array([-1.0])]  # arrays of different shapes remain a list
-        options = {"in_axes": (0, None), "rtol": 1e-5, "method": method, "max_steps": most}
+        options = {"in_axes": (0, None), "rtol": 1e-4, "method": method, "max_steps": most}
         return jnp.sum(ensemble.integrate(rate, y0, ts, given, **options) ** 2)
 
     of = jax.jit(jax.value_and_grad(run), static_argnums=1)
-    found = [of(0.3, 1000)]
+    found = [of(0.3, 10_000)]
     monkeypatch.setattr(_step_form, "LONGEST", 0)
-    found.append(of(0.3, 1001))
+    found.append(of(0.3, 10_001))
+    assert np.all(np.isfinite(found))
     np.testing.assert_allclose(*found, rtol=1e-12)
 
 
