@@ -227,12 +227,29 @@ def solved(name: str) -> dict[str, Any]:
     return {"error": error, "seconds": round(seconds, 2), "holds": bool(certificate.holds)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", nargs="+", choices=KNOWN, default=list(KNOWN))
+def solve_asked(problems, quick, solved, description) -> dict[str, Any]:
+    """Reads --only and --quick from the command line and solves the problems that they select.
+
+    Args:
+        problems: names of the problems, in the order of the table.
+        quick: names of those that --quick selects.
+        solved: solves the problem of a name and returns its row of the table.
+        description: the text of --help.
+
+    Returns:
+        The rows by the names of their problems.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=problems, default=list(problems))
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
-    found = {name: solved(name) for name in (QUICK if asked.quick else asked.only)}
+    return {name: solved(name) for name in (quick if asked.quick else asked.only)}
+
+
+def main() -> None:
+    found = solve_asked(KNOWN, QUICK, solved, __doc__)
     largest = max(row["error"] for row in found.values())
     line = {"benchmark": "classical_control", "largest_error": largest, "problems": found}
     print(json.dumps(line, ensure_ascii=False))

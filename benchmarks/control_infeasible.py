@@ -7,7 +7,6 @@ difference from the closed form, and the status, with a mark where the search do
 more than 1e-3; then one line of JSON. The closed forms are beside the problems. `--quick` takes the first two.
 """
 
-import argparse
 import json
 import re
 import time
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from classical_control import at_end, problem
+from classical_control import at_end, problem, solve_asked
 from strangers_control import UNICYCLE, limit, limited, particle, state, zero
 
 import jaxhamel
@@ -199,11 +198,7 @@ def solved(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=KNOWN, default=list(KNOWN))
-    parser.add_argument("--quick", action="store_true")
-    asked = parser.parse_args()
-    found = {name: solved(name) for name in (list(KNOWN)[:2] if asked.quick else asked.only)}
+    found = solve_asked(KNOWN, list(KNOWN)[:2], solved, __doc__)
     wrong = [name for name, row in found.items() if not row["right"]]
     line = {"benchmark": "control_infeasible", "wrong": wrong, "problems": found}
     print(json.dumps(line, ensure_ascii=False))

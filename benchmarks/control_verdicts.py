@@ -7,7 +7,6 @@ the kind of the point and whether the multipliers are unique, with a mark where 
 line of JSON. `--quick` takes the first two problems.
 """
 
-import argparse
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,18 +14,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from classical_control import at_end, end_time, problem, value
+from classical_control import at_end, end_time, problem, solve_asked, value
+from strangers_control import FAMILY, NONE, OPEN, STRICT, state
 
 import jaxhamel
 from jaxhamel import control
 
 jax.config.update("jax_enable_x64", True)
 ENERGY = (control.ControlEnergy(),)
-STRICT, FAMILY, NONE, OPEN = "strict minimum", "minimum, not isolated", "not a minimum", "undecided"
-
-
-def state(*q):
-    return control.StateAtEnd(q=jnp.array(q))
 
 
 def potential(function, start, end, curve=lambda t: jnp.zeros(1)):
@@ -210,11 +205,7 @@ def solved(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=KNOWN, default=list(KNOWN))
-    parser.add_argument("--quick", action="store_true")
-    asked = parser.parse_args()
-    found = {name: solved(name) for name in (list(KNOWN)[:2] if asked.quick else asked.only)}
+    found = solve_asked(KNOWN, list(KNOWN)[:2], solved, __doc__)
     wrong = [name for name, row in found.items() if not row["right"]]
     print(json.dumps({"benchmark": "control_verdicts", "wrong": wrong, "problems": found}))
 

@@ -7,7 +7,6 @@ the seconds with compilation, whether the certificate holds, and the kind of the
 holds says something else than is known; then one line of JSON. Sources are beside each problem. `--quick` takes two.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from classical_control import at_end, end_time, problem, value
+from classical_control import at_end, end_time, problem, solve_asked, value
 
 import jaxhamel
 from jaxhamel import control
@@ -671,11 +670,7 @@ def solved(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=KNOWN, default=list(KNOWN))
-    parser.add_argument("--quick", action="store_true")
-    asked = parser.parse_args()
-    found = {name: solved(name) for name in (QUICK if asked.quick else asked.only)}
+    found = solve_asked(KNOWN, QUICK, solved, __doc__)
     wrong, holds = ([name for name, row in found.items() if row[key]] for key in ("wrong", "holds"))
     line = {
         "benchmark": "strangers_control",
