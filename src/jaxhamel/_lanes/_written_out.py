@@ -78,7 +78,7 @@ _LOOKED_UP, _OF_ARRAYS = -1, -2
 
 
 def _written(closed: ClosedJaxpr, varies: list[bool], arguments: int, size: int) -> Written:
-    """As `written_out`, of a program whose last inputs, `arguments` in number, are the leaves of the arguments."""
+    """Writes a program out for one lane, like `written_out`; its inputs are captured values, then `arguments` leaves."""
     count, origins, apart = len(closed.out_avals), list(range(len(varies))), set()
     captured, operations = len(varies) - arguments, 0
     look_ups = divided(closed, varies)

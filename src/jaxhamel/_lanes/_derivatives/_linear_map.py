@@ -40,7 +40,7 @@ class LinearProgram(NamedTuple):
 
     @classmethod
     def in_all_forms(cls, function: Callable) -> "LinearProgram":
-        """The program with one function as all its forms, since it can be differentiated in both modes."""
+        """Makes a program of a function that serves as all three forms: JAX can differentiate it in both modes."""
         return cls(function, function, function)
 
     def among_others(self) -> "LinearProgram":

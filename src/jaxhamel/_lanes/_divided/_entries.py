@@ -25,7 +25,7 @@ OfEntries = Callable[[ClosedJaxpr, jax.Array], jax.Array]
 
 
 def with_entries_in_lanes(program: ClosedJaxpr, of_entries: OfEntries) -> Callable[..., list]:
-    """The same function of arrays, with `of_entries` in place of its operations `FUNCTIONS`."""
+    """Replaces the operations in `FUNCTIONS` (exp and others) by `of_entries`, which has a lane for each array element."""
 
     def special(equation, operands: Sequence[Any]) -> list | None:
         if equation.primitive.name not in FUNCTIONS or equation.invars[0].aval.size < 2:

@@ -80,7 +80,10 @@ def kept_scan(equation: Any, first: int, end: int, varies: Sequence[bool]) -> Ke
 
 
 def kept_while(equation: Any, varies: Sequence[bool]) -> KeptLoop:
-    """A `while` loop. If its condition varies from lane to lane, so does all that it carries."""
+    """Keeps a `while` loop as a loop, and finds the carried values that vary from lane to lane.
+
+    If its condition varies, lanes end after different numbers of iterations, and all carried values vary.
+    """
     params = equation.params
     turn, test = inlined(params["body_jaxpr"]), inlined(params["cond_jaxpr"])
     of_test, of_turn = params["cond_nconsts"], params["body_nconsts"]

@@ -154,9 +154,11 @@ def _in_groups(columns: list, size: int) -> list[Columns]:
 def judged(
     unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits, step: StepSums
 ) -> AdaptiveLane:
-    """The lane after a step, which is accepted or not; a lane whose trajectory has ended stays unchanged.
+    """Accepts or rejects a step by its error estimate; a lane whose trajectory has ended stays unchanged.
 
-    `unit` is N(y).
+    `unit` computes N(y), the state y projected to its space.
+
+    **Returns:** the lane with the accepted state or the one before the step, and with the size of the next step.
     """
     h, projected = lane.end - lane.t, unit(step.end)
     estimate = _estimate(step.error, lane.y, projected, limits)

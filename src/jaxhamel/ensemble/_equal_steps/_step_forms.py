@@ -64,7 +64,11 @@ def stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Ca
 
 
 class _Forms(NamedTuple):
-    """One step of a Runge–Kutta method in two forms; its arguments are t, h, y, mine, shared."""
+    """One step of a Runge–Kutta method, written in two forms.
+
+    Its arguments are the time t, the step size h, the state y, the trajectory's own inputs `mine`, and `shared`, the
+    inputs that all trajectories share.
+    """
 
     rate: Callable
     unit: Callable

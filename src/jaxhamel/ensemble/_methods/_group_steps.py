@@ -80,7 +80,10 @@ def _after_stage(space, h, y: GroupState, factors, slopes) -> GroupState:
 
 
 def method_on(space: AbstractSpace, method: Any) -> Tableau | GroupMethod:
-    """The method with which `rollout` integrates: a group method for Lie-group solvers, and on spaces without projection.
+    """Selects the method with which `rollout` integrates on a space.
+
+    Lie-group solvers are group methods. A Runge–Kutta method integrates the stored coordinates if these are independent or
+    can be projected to the space; on other spaces it becomes the Munthe-Kaas method of its tableau.
 
     **Raises:** `TypeError` for a method that is neither "rk4" nor an explicit Runge–Kutta or Lie-group method.
     """

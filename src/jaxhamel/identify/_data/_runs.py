@@ -22,8 +22,8 @@ class Run:
 
     - `ts`: increasing times [s], `(T,)`.
     - `values`: the values of each measurement by its name, `(T, d)` in SI units (`(T,)` for d = 1); NaN if missing.
-    - `control`: the control during the run: a callable pytree of t, a constant, a `jaxhamel.Feedback`, or what a log has of
-      it, a `jaxhamel.Recorded`.
+    - `control`: the control during the run: a callable pytree of t, a constant, a `jaxhamel.Feedback`, or a
+      `jaxhamel.Recorded` with the samples from a log.
     - `name`: for messages and tables.
     - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.
     - `weights`: factors of the squared residuals at each time, `(T,)`, default one: the weight ¼ has the effect of twice
