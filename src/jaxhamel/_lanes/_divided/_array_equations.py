@@ -236,8 +236,10 @@ def _connected(equations: list[Any], places: set[int]) -> list[set[int]]:
 
 
 def _of_few_lane_numbers(jaxpr: Any, places: set[int], count: _Counts) -> set[int]:
-    """The operations at these places, or none of them if they are to be written out: if the numbers of each lane that
-    they read and that others read of them, each a vector in memory, are more than the shared numbers that they read.
+    """Returns `places` if these operations should stay operations on arrays, an empty set if they should be written out.
+
+    They stay if they read at least as many shared numbers as they exchange numbers of a lane with other operations. Each
+    exchanged number is a vector in memory.
 
     A layer of a network reads many weights and few numbers of a lane; operations on all bodies of a tree, each with its own
     mass or inertia, read and return as many numbers of a lane (docs/performance.md#trees-in-ensembles).

@@ -120,7 +120,10 @@ def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) 
 
 
 def _differs(graph: Graph, which: int, i: int) -> Nodes:
-    """Whether a branch other than the i-th is taken; with two branches this is the user's own condition."""
+    """Whether a branch other than the i-th is taken: the condition index ≠ i.
+
+    `lax.cond` converts its Boolean condition to an index; for i = 0 the result is that Boolean.
+    """
     node = graph.nodes[which]
     is_flag = node.primitive is not None and node.primitive.name == "convert_element_type"
     if i == 0 and is_flag and graph.nodes[node.operands[0]].dtype == np.bool_:

@@ -69,7 +69,7 @@ def _unchanged(graph, equation, interpret, *operands) -> list[Any]:
 
 
 def _chosen_alone(graph, equation, interpret, which, new, old) -> list[Any]:
-    """The rule for `select_if_vmap`, which selects only under `vmap`, in a program of one lane: the second operand."""
+    """The rule for `select_if_vmap` in a program of one lane: its second operand, since it selects only under `vmap`."""
     del graph, equation, interpret, which, old
     return [new]
 

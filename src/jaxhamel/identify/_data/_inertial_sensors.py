@@ -105,7 +105,10 @@ class Accelerometer(AbstractMeasurement):
         return getattr(system, "gravity", 9.81) if self.gravity is None else self.gravity
 
     def _of_centre(self, q, second) -> Vector3:
-        """ẍ of the body's origin, from the second time derivative of the stored configuration."""
+        """The acceleration ẍ of the body's origin in space, from the second time derivative of the configuration's numbers.
+
+        It is zero for a body without a position, which turns about a fixed origin.
+        """
         rests = self.part[1] is None if isinstance(q, tuple) else q.shape[0] < 7
         if rests:
             return jnp.zeros(3, jnp.result_type(*jax.tree.leaves(q)))
