@@ -163,6 +163,28 @@ def test_a_failure_names_a_singular_mass_matrix(mine):
     assert "There the mass matrix of Particle is singular: rank 0 of 3" in result.stderr
 
 
+def test_a_class_whose_parameters_have_defaults_needs_no_table(tmp_path):
+    """Without [system] its parameters are the defaults; one without a default is named, and so is a value in the place of
+    its description."""
+    text = PLAIN.replace("mass: jax.Array", "mass: jax.Array = jaxhamel.parameter(default=2.0)")
+    plain = text.replace("spring: jax.Array", "spring: jax.Array = jaxhamel.parameter(default=3.0)")
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text(TOML[TOML.index("[initial]") :], encoding="utf-8")
+    for content, words in (
+        (plain, None),
+        (PLAIN, "`system.mass` is missing"),
+        (plain.replace("default=2.0", "2.0"), "`about` is of type float; it must be a text"),
+    ):
+        path = tmp_path / f"mine_{len(content)}.py"
+        path.write_text(content, encoding="utf-8")
+        if words is None:
+            given = given_class(f"{path}:Particle")
+            assert load(str(scenario), given=given).tables["system"]["mass"] == 2.0
+            continue
+        with pytest.raises(ScenarioError, match=words):
+            load(str(scenario), given=given_class(f"{path}:Particle"))
+
+
 def test_a_scenario_alone_runs_no_code(mine):
     mark = mine / "ran"
     (mine / "mine.py").write_text(f"open({str(mark)!r}, 'w')\n{PLAIN}", encoding="utf-8")

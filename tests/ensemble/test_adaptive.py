@@ -110,7 +110,8 @@ def test_lanes_for_many_and_for_few():
 
 @pytest.mark.parametrize("method", [diffrax.Tsit5(), diffrax.Heun()])
 def test_a_loop_over_the_stages_has_the_derivatives_of_a_step_written_out(method, monkeypatch):
-    """Values between steps and gradients of a damped pendulum on a turning frame, to rounding, with and without reuse of the last slope."""
+    """Values between steps and gradients of a damped pendulum on a turning frame, to rounding, with and without reuse of
+    the last slope."""
     y0, ts = jnp.asarray(RNG.normal(size=(33, 2))), np.linspace(0.0, 2.0, 5)
 
     def rate(t, y, given):

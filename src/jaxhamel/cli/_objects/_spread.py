@@ -15,7 +15,7 @@ from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import check_constructed, named
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.ensemble import Distribution
-from jaxhamel.identify._parameters._paths import leaf_paths, with_leaf
+from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.mechanics import System
 
 CONTROL_KEYS = {"control.offset": "offset", "control.scale": "scale", "control.delay": "delay"}
@@ -60,26 +60,41 @@ def distributions(
     """
     found: dict[str, Distribution] = {}
     for i, entry in enumerate(spread):
-        if entry["key"] in found:
-            raise ScenarioError(f"`{table}.spread.{i}.key` {entry['key']!r} is given twice.")
+        _check_given_once(entry["key"], found, f"{table}.spread.{i}.key")
         n = getattr(nominal.system, "n_masses", 0) if table == "montecarlo" else 0
         value = _nominal_value(entry["key"], nominal, f"{table}.spread.{i}.key", n)
         found[entry["key"]] = _distribution(entry, value, f"{table}.spread")
     return found
 
 
+def _check_given_once(key: str, others: Mapping[str, Any], where: str) -> None:
+    for other in others:
+        if key == other:
+            raise ScenarioError(f"`{where}` {key!r} is given twice.")
+        if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+            raise ScenarioError(
+                f"`{where}` {key!r} has numbers of {other!r}, which is spread, too."
+            )
+
+
 def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
     """System, initial state and control of one trajectory: the nominal ones with the values of its sample."""
     system, q0, u0, control = nominal
     for key, x in sample.items():
-        if key == "initial.q":
-            q0 = system.space.retract(q0, x)
-        elif key == "initial.u":
-            u0 = u0 + x
+        if key.startswith("initial.q"):
+            q0 = system.space.retract(q0, _deviation(key, x, system.space.dim))
+        elif key.startswith("initial.u"):
+            u0 = u0 + _deviation(key, x, len(u0))
         elif key not in CONTROL_KEYS:
             system = with_leaf(system, key.removeprefix("system."), x)
     own = {field: sample[key] for key, field in CONTROL_KEYS.items() if key in sample}
     return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
+
+
+def _deviation(key: str, x: Array, size: int) -> Array:
+    """The deviation of the initial q or u, whose entries are zero but for that of a key such as `initial.q.1`."""
+    index = key.split(".")[2:]
+    return jnp.zeros(size, x.dtype).at[int(index[0])].set(x) if index else x
 
 
 def members(samples: Mapping[str, Any], nominal: Nominal) -> tuple[Nominal, Nominal]:
@@ -130,16 +145,16 @@ def _nominal_value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray
         **({"control.offset": np.zeros(n), "control.scale": np.ones(n)} if n else {}),
         **({"control.delay": np.zeros(())} if n else {}),
     }
-    if key in known:
-        return known[key]
-    leaves = {f"system.{path}": leaf for path, leaf in leaf_paths(nominal.system).items()}
-    if key in leaves:
-        return np.asarray(leaves[key])
-    names = [*leaves, *known]
-    raise ScenarioError(
-        f"`{where}` is {brief(key)}, which is no number of this scenario.{nearest(key, names)} "
-        f"It may be one of {', '.join(names)}."
-    )
+    known = {f"system.{path}": x for path, x in leaf_paths(nominal.system).items()} | known
+    whole = next((name for name in known if f"{key}.".startswith(f"{name}.")), "")
+    try:
+        value, index = known[whole], key.removeprefix(whole).removeprefix(".")
+        return np.asarray(leaf_of(jnp.asarray(value), index) if index else value)
+    except LookupError:
+        raise ScenarioError(
+            f"`{where}` is {brief(key)}, which is no number of this scenario.{nearest(key, known)} "
+            f"It may be one of {', '.join(known)}, or an entry of one of these, such as `initial.u.0`."
+        ) from None
 
 
 def _distribution(entry: Mapping[str, Any], value: np.ndarray, where: str) -> Distribution:

@@ -19,7 +19,8 @@ from jaxhamel.cli._scenario._values import (
 WHAT_SPREADS = Key(
     text(),
     "`system.<parameter>` (dotted), `initial.q` (a body increment of the configuration), "
-    "`initial.u`, `control.offset`, `control.scale` or `control.delay`",
+    "`initial.u`, `control.offset`, `control.scale` or `control.delay`; or one entry of these, such as "
+    "`initial.u.0`",
 )
 SPREAD = Tables(
     Variants(

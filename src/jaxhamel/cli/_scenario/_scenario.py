@@ -81,7 +81,7 @@ def load(
 
     **Raises:** `ScenarioError` of one line if the scenario does not exist or is wrong.
     """
-    name, data, added = _changed(source, changes, "simulate")
+    name, data, added = _changed(source, changes, "simulate", given)
     if "measurements" in data:
         raise ScenarioError(
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another kind of scenario, "
@@ -136,7 +136,7 @@ def load_identification(
     check: Check = lambda tables: None,
 ) -> Scenario:
     """Loads and checks a scenario for `jaxhamel identify`, which has other tables; arguments and errors as for `load`."""
-    name, data, added = _changed(source, changes, "identify")
+    name, data, added = _changed(source, changes, "identify", given)
     if "time" in data and "measurements" not in data:
         raise ScenarioError(
             "it is a scenario for `jaxhamel simulate`; this command takes one with [[measurements]], see "
@@ -156,11 +156,16 @@ def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
 
 
 def _changed(
-    source: str, changes: Iterable[str], command: str
+    source: str, changes: Iterable[str], command: str, given: "type[System] | None"
 ) -> tuple[str, dict[str, Any], list[list[str]]]:
-    """The name of the scenario, its data with the changes applied, and the keys that these have added, as lists of parts."""
+    """The name of the scenario, its data with the changes applied, and the keys that these have added, as lists of parts.
+
+    With a class of `--system`, `given`, the table [system] may be missing.
+    """
     name, content = _found(source, command)
     data = parsed(tomllib.loads, content, "TOML")
+    if given is not None:
+        data.setdefault("system", {})
     added = [keys for change in changes if (keys := _apply(data, change))]
     return name, data, added
 

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
+
 FieldShape = tuple[int | str, ...]
 INERTIA: tuple[FieldShape, ...] = ((3,), (3, 3))  # principal moments or the matrix
 
@@ -63,6 +65,9 @@ def with_array_leaves(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if type(leaf) is float else leaf, tree)
 
 
+_WORDS = "it must be a text. The parameter's value is given as `default=`, or as `example=`."
+
+
 def parameter(
     about: str = "",
     unit: str = "",
@@ -95,7 +100,11 @@ def parameter(
     - `**options`: options of a dataclass field: `default`, `kw_only`. A default may be a list, a dictionary or an array.
 
     **Returns:** an `equinox.field`.
+
+    **Raises:** `TypeError` if `about` or `unit` is not a text, such as a default that is given first.
     """
+    for name, text in (("about", about), ("unit", unit)):
+        _checks.check_kind(name, text, str, _WORDS)
     several = bool(shape) and isinstance(shape[0], tuple)
     shapes: Any = tuple(shape or ()) if several else None if shape is None else (tuple(shape),)
     notes = FieldNotes(about, unit, shapes, positive, least, example=example, none_as=none_as)
