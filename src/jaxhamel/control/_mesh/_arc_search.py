@@ -45,8 +45,10 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which each must gain less than the two before
-# A mesh with arcs leaves out limits beside them at first. A cost that falls by more than this share is not accepted.
-LARGEST_FALL = 0.01
+# A mesh with arcs leaves out limits beside them at first. The cost then falls by as much as the violations of these limits
+# explain; it is not accepted if it falls by more, and the difference is larger than this share of the cost
+# (docs/performance.md#nodes-at-boundary-arcs-and-touch-points).
+UNEXPLAINED = 1e-4
 HARDLY = 100.0  # the largest violation beside an arc for which its bound moves inwards, as a multiple of the one allowed
 FALLS = 0.5  # a violation falls if it is at most this share of the larger one of the two before
 ITERATIONS = 40  # the largest number of iterations on one of them
@@ -127,7 +129,7 @@ class ArcSearch:
         self.before, self.latest, self.gains, self.keeps_higher = solved, None, [], True
         self.excesses = []
         cost = float(solved.state.cost)
-        fall = max(cost_of_excess(*solved[:2]), LARGEST_FALL * abs(cost))
+        fall = cost_of_excess(*solved[:2]) + UNEXPLAINED * abs(cost)
         # Without a limit of the control in the intervals beside its arcs the cost may be much lower at first.
         self.least_cost = -np.inf if any(arc.order == 0 for arc in found) else cost - fall
         return posed
