@@ -225,7 +225,8 @@ def outcome_of(folder, *files):
     """The lines of a `pytest` process, up to the first failing test."""
     options = ["-qx", "-rA", "--tb=no", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *files]
-    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # importing plugins takes 2 s
+    # importing plugins takes 2 s; options of this run, such as -k, are not meant for the user's tests
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, check=False)
     assert done.returncode == 1, done.stdout  # one test fails
     return done.stdout.decode().splitlines()

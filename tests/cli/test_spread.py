@@ -18,6 +18,7 @@ NOMINAL = Nominal(BALL, None, None, lambda t: jnp.array([t**2]))
     [
         ({"control.offset": [0.5]}, 0.5 + 1.1**2),
         ({"control.scale": [2.0]}, 2.0 * 1.1**2),
+        ({"control.offset.0": 0.5, "control.scale.0": 2.0}, 0.5 + 2.0 * 1.1**2),
         ({"control.delay": 0.3}, 0.8**2),  # the control of 0.3 s before
         ({"control.delay": -0.3}, 1.4**2),
         (

@@ -78,7 +78,10 @@ _LOOKED_UP, _OF_ARRAYS = -1, -2
 
 
 def _written(closed: ClosedJaxpr, varies: list[bool], arguments: int, size: int) -> Written:
-    """Writes a program out for one lane, like `written_out`; its inputs are captured values, then `arguments` leaves."""
+    """Writes a jaxpr out for one lane, as `written_out` does with a function.
+
+    Its last inputs, `arguments` in number, are the leaves of the function's arguments; those before are captured values.
+    """
     count, origins, apart = len(closed.out_avals), list(range(len(varies))), set()
     captured, operations = len(varies) - arguments, 0
     look_ups = divided(closed, varies)

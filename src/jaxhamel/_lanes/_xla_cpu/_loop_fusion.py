@@ -62,9 +62,9 @@ MOST_ROWS = 120
 
 
 def separated(matrix: Any) -> list:
-    """The rows of a matrix `(n, size)` as columns `(size,)`, written by a fusion for each `MOST_ROWS` of them.
+    """Splits a matrix `(n, size)` into its n rows, vectors `(size,)` over the lanes.
 
-    XLA by itself compiles and calls a kernel for each row.
+    One fusion writes up to `MOST_ROWS` of them. XLA by itself would compile and call a kernel for each row.
     """
     size = matrix.shape[1]
 

@@ -55,8 +55,8 @@ def run_in_one_loop(
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
     """Computes the results by fusions over the lanes; returns None if XLA is not known to compile that.
 
-    LLVM does not vectorise a fusion of more than `MOST_VECTORS` vectors, which then takes about six times as long. So
-    several fusions have a part of the results each, and compute again what they share, if they are fewer than that.
+    LLVM does not vectorise a fusion that reads and writes more than `MOST_VECTORS` vectors, which then takes about six times
+    as long. So up to `MOST_FUSIONS` fusions compute a part of the results each, and repeat the operations that they share.
     """
     length = total(graph, parts.inside)
     shared = sum(not np.ndim(values[i]) for i in parts.given)
@@ -79,7 +79,10 @@ MOST_FUSIONS = 3
 
 
 def _with_fewer_results(graph, parts: Split, most: int) -> list[Split]:
-    """Programs with at most `most` of the results each, or the whole one if there would be too many of them."""
+    """Splits a program into programs with at most `most` of its results each.
+
+    It stays whole if it has no more results, or if more than `MOST_FUSIONS` programs were needed.
+    """
     count = -(-len(parts.results) // max(most, 1))
     if most < 1 or not 1 < count <= MOST_FUSIONS:
         return [parts]

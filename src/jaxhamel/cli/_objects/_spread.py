@@ -19,7 +19,6 @@ from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.mechanics import System
 
 CONTROL_KEYS = {"control.offset": "offset", "control.scale": "scale", "control.delay": "delay"}
-INITIAL_KEYS = ("initial.q", "initial.u")
 
 
 class Nominal(NamedTuple):
@@ -85,10 +84,23 @@ def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
             q0 = system.space.retract(q0, _deviation(key, x, system.space.dim))
         elif key.startswith("initial.u"):
             u0 = u0 + _deviation(key, x, len(u0))
-        elif key not in CONTROL_KEYS:
+        elif not key.startswith("control."):
             system = with_leaf(system, key.removeprefix("system."), x)
-    own = {field: sample[key] for key, field in CONTROL_KEYS.items() if key in sample}
+    own = _control_parts(sample, system)
     return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
+
+
+def _control_parts(sample: Mapping[str, Any], system: Any) -> dict[str, Array]:
+    """The fields of `Disturbed` that a sample has, by name; entries that it leaves out have no deviation."""
+    own: dict[str, Array] = {}
+    for key, x in sample.items():
+        name, _, index = key.removeprefix("control.").partition(".")
+        if key in CONTROL_KEYS:
+            own[name] = x
+        elif f"control.{name}" in CONTROL_KEYS and key.startswith("control."):
+            none = jnp.full(system.n_masses, float(name == "scale"), x.dtype)
+            own[name] = own.get(name, none).at[int(index)].set(x)
+    return own
 
 
 def _deviation(key: str, x: Array, size: int) -> Array:

@@ -158,9 +158,11 @@ def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
 def _changed(
     source: str, changes: Iterable[str], command: str, given: "type[System] | None"
 ) -> tuple[str, dict[str, Any], list[list[str]]]:
-    """The name of the scenario, its data with the changes applied, and the keys that these have added, as lists of parts.
+    """Reads a scenario and applies the changes of `--set`.
 
-    With a class of `--system`, `given`, the table [system] may be missing.
+    **Arguments:** `given`: the class of `--system`, with which the table [system] may be missing.
+
+    **Returns:** the name of the scenario, its data, and each key that the changes have added, as the list of its parts.
     """
     name, content = _found(source, command)
     data = parsed(tomllib.loads, content, "TOML")

@@ -45,8 +45,8 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 MESHES = 16  # the largest number of meshes on which the times of arcs are corrected
 TRIALS = 2  # the number of corrections after which each must gain less than the two before
-# A mesh with arcs leaves out limits beside them at first. The cost then falls by as much as the violations of these limits
-# explain; it is not accepted if it falls by more, and the difference is larger than this share of the cost
+# The first problem with arcs does not impose their limits in the intervals beside them, so that its cost is lower. The arcs
+# are given up if it is lower than the violations of these limits explain, by more than this share of the cost
 # (docs/performance.md#nodes-at-boundary-arcs-and-touch-points).
 UNEXPLAINED = 1e-4
 HARDLY = 100.0  # the largest violation beside an arc for which its bound moves inwards, as a multiple of the one allowed

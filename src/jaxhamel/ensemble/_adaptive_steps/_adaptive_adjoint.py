@@ -233,9 +233,9 @@ def _stages_in_turn(
 def _stages_looped(
     programs: Backward, pair: Pair, row: StepRecord, w: Columns, given: Inputs, bars: Bars
 ) -> tuple[Columns, Columns, Any]:
-    """As `_stages_in_turn`, by a loop over the stages, whose body has the transpose of f once.
+    """Computes the same as `_stages_in_turn` by a loop over the stages, so that the transpose of f is compiled once.
 
-    κ_i / h is a combination of the rows Ȳ_j, of which those of earlier stages are still zero, w and M_m.
+    κ_i / h is a combination of w, of the M_m, and of the Ȳ_j, which are zero for the stages that are not transposed yet.
     """
     stages, h = jnp.stack([jnp.stack(x) for x in row.stages]), row.end - row.t
     none, first = jnp.zeros_like(stages), 1 if pair.reuses else 0

@@ -111,7 +111,10 @@ class StepSums(NamedTuple):
 def step_sums(
     rate: Callable, pair: Pair, lane: AdaptiveLane, inside: bool
 ) -> tuple[StepSums, list[Columns]]:
-    """The sums of one more step, and its stages Y_i, written out; `inside`: whether states within the step are asked for."""
+    """Computes the stages Y_i of the next step one after the other; returns the sums over their slopes, and the stages.
+
+    `inside`: whether states within the step are asked for.
+    """
     h, first = lane.end - lane.t, lane.slope if pair.reuses else None
     points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
     end = points[-1] if pair.reuses else incremented(lane.y, h, pair.b, slopes)
@@ -123,9 +126,9 @@ def step_sums(
 def looped_sums(
     rate: Callable, pair: Pair, lane: AdaptiveLane, inside: bool
 ) -> tuple[StepSums, Float[Array, "s n W"]]:
-    """As `step_sums`, of all lanes by a loop over the stages, whose body has f once; returns the slopes in place of stages.
+    """Computes the same sums for all lanes by a loop over the stages, so that f is compiled once; returns also the slopes.
 
-    The slopes are one array, so that XLA compiles few operations for them.
+    The slopes of s stages, n numbers of a state and W lanes are one array, for which XLA compiles few operations.
     """
     h, y = (lane.end - lane.t)[None], jnp.stack(lane.y)
 

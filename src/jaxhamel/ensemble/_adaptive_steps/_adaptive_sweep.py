@@ -136,7 +136,7 @@ class Sweep(NamedTuple):
         step_of = by_stages if form.looped else lanes(at_once, (0, 0, None, None))
 
         def recorded(lane: AdaptiveLane, mine, shared, limits):
-            """The lanes after a step, and its record."""
+            """Attempts one step of all lanes; returns the lanes after it, and its `StepRecord`."""
             points, new, z, powers = step_of(lane, mine, shared, limits)
             kept = new.kept > lane.kept
             return new, StepRecord(lane.t, lane.end, kept, (lane.y, *points), z, powers)

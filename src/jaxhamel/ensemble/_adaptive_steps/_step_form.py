@@ -21,7 +21,7 @@ from jaxhamel.ensemble._methods._embedded_pairs import Pair
 WIDEST, NARROW = 1920, 64
 # A step of more operations than this is compiled for one number of lanes only, which takes half the time.
 LONG = 5_000
-# A step of more operations than this is a loop over its stages.
+# A step of more operations than this is compiled as a loop over its stages.
 LONGEST = 20_000
 # The slopes of so many lanes, which a loop over the stages keeps in memory, fit into the second-level cache.
 LANES_OF_LOOP = 240
@@ -62,7 +62,7 @@ class StepForm(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """Whether as little as possible is compiled: one number of lanes, and reverse mode as a loop over the stages."""
+        """Whether compilation is kept short: for one number of lanes only, and in reverse mode by a loop over the stages."""
         return self.looped or self.length > LONG
 
     def widths_for(self, size: int) -> Widths:
