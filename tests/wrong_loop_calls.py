@@ -131,7 +131,7 @@ def loop_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             {
                 "system": objects, "ts": (*real, "backwards", "too long"),
                 "q": (*real, "too long"), "u": (*real, "too long"),
-                "control": (*real, *functions), "state_cost": (*objects, *matrices), "control_cost": (*objects, *matrices),
+                "control": (*real, *functions), "state_cost": (*some, *matrices), "control_cost": (*some, *matrices),
                 "final_cost": (*some, *matrices), "steps": (*counts, "zero"), "route": some,
             },
         ),

@@ -64,6 +64,7 @@ kind = "tvlqr"
 period = 0.02
 delay = 0.04
 state_weights = [100.0, 10.0]
+control_weights = [1.0]
 
 [closed_loop]
 trajectories = 16

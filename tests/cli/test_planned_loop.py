@@ -14,12 +14,19 @@ from jaxhamel.cli._closed_loop._loop import (
     controller_of,
     regulator_of,
     robots_of,
+    weights_of,
 )
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
-from jaxhamel.control import KalmanFilter, MotionPlan, MovingHorizonEstimator, StateSensors
+from jaxhamel.control import (
+    KalmanFilter,
+    MotionPlan,
+    MovingHorizonEstimator,
+    StateSensors,
+    regulate,
+)
 from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._tangent import retract
 from jaxhamel.viz import held_coordinates_figure, held_paths_figure
@@ -55,6 +62,22 @@ def test_robots_of_every_drive(name, wrapper, key, start):
     refused = [spread.replace("initial.q", "initial.w"), 'feedback.kind="tvlqr"']
     with pytest.raises(ScenarioError, match="which is no number of this scenario"):
         check_loop_tables(load(name, refused), problem, 0)
+
+
+def test_weights_of_a_scenario():
+    """Without weights those of `regulate`; a given one stays, and is that of the last deviation, too."""
+    scenario = load("unicycle-sideways", ['feedback.kind="tvlqr"'])
+    problem, ts = build_plan(PreparedRun.of(scenario)), jnp.linspace(0.0, 1.0, 9)
+    q, u = jax.tree.map(lambda x: jnp.stack([x] * 9), (problem.q0, problem.u0))
+    plan = MotionPlan(problem.system, ts, q, u, jnp.array([1.0, -0.5]))
+    law, found = regulate(*plan), regulator_of(scenario, plan)
+    jax.tree.map(np.testing.assert_array_equal, found.costs, law.costs)
+    np.testing.assert_array_equal(weights_of(found)[0], np.diag(law.costs[0]))
+    weights = ["feedback.state_weights=[4,2,1]", 'feedback.kind="tvlqr"']
+    given = regulator_of(load("unicycle-sideways", weights), plan)
+    np.testing.assert_array_equal(given.costs[0], np.diag([4.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(given.costs[1], law.costs[1])
+    np.testing.assert_array_equal(given.costs[2], given.costs[0])
 
 
 def test_estimators_of_a_scenario():

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._words import counted
@@ -206,16 +207,13 @@ def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
     return jnp.asarray(drawn * np.asarray(width), dtype)
 
 
-def _ones(plan: MotionPlan) -> list[float]:
-    """A weight of 1 for each entry of the plan's control."""
-    return [1.0] * jax.eval_shape(plan.control, plan.ts[0]).size
-
-
 def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
-    """The regulator of `[feedback]` about the plan."""
-    table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
-    weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
-    others = jnp.asarray(table["control_weights"] or _ones(plan), plan.u.dtype)
+    """The regulator of `[feedback]` about the plan; for weights that are not given see `regulate`."""
+    table = scenario["feedback"]
+    weights, others = (
+        jnp.asarray(table[key], plan.u.dtype) if table[key] else None
+        for key in ("state_weights", "control_weights")
+    )
     try:
         return regulate(*plan, state_cost=weights, control_cost=others, final_cost=weights)
     except ValueError as error:
@@ -225,6 +223,13 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
             "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
             f"unstable with {CHOICES[-1] * 2**MOST_HALVINGS} steps between two times of the plan. Give larger ones."
         ) from None
+
+
+def weights_of(law: Regulator) -> tuple[Float[Array, " d"], Float[Array, " p"]]:
+    """The weights of the squared errors of the state, and of the squared corrections of the control."""
+    if law.costs is None:
+        raise TypeError("`law` has no costs; it must be a result of `regulate`.")
+    return jnp.diagonal(law.costs[0]), jnp.diagonal(law.costs[1])
 
 
 def controller_of(

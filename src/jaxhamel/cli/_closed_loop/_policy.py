@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.cli._closed_loop._loop import Robots, loop_table
+from jaxhamel.cli._closed_loop._loop import Robots, loop_table, weights_of
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import Regulator, Sampled, closed_loop
@@ -151,12 +151,10 @@ def loop_cost(
     **Raises:** `ScenarioError` if a robot breaks down under the regulator.
     """
     law = controller.law
-    table, dtype = scenario["feedback"], law.u.dtype
-    (p, d), one = law.gains.shape[1:], jnp.ones((), dtype)
-    Q = jnp.asarray(table["state_weights"] or [1.0] * d, dtype)
-    R = jnp.asarray(table["control_weights"] or [1.0] * p, dtype)
+    (p, d), dtype = law.gains.shape[1:], law.u.dtype
+    one = jnp.ones((), dtype)
     cost = LoopCost(
-        robots[:3], controller, (Q, R), one, Scales(jnp.ones(d, dtype), jnp.ones(p, dtype)),
+        robots[:3], controller, weights_of(law), one, Scales(jnp.ones(d, dtype), jnp.ones(p, dtype)),
         samples, loop_table(scenario)["steps"], flattened(robots.axes), robots.bias is not None,
     )  # fmt: skip
     value, scales = _of_regulator(cost, key)

@@ -18,6 +18,7 @@ from jaxhamel.cli._closed_loop._loop import (
     motions_of,
     regulator_of,
     robots_of,
+    weights_of,
 )
 from jaxhamel.cli._closed_loop._loop_measured import (
     HeldCoordinates,
@@ -182,8 +183,8 @@ def _closed_and_open_loop(
     unit = unit_of_distance(plan.system) if charted else "m"
     of_commands = unit_of_commands(plan.system, controller.start.size)
     labels = ("x", "y") if point is None else point.labels
-    given = scenario["feedback"]["state_weights"]
-    weights = given if any(given) else None
+    given = np.asarray(weights_of(law)[0])
+    weights = given if np.any(given) else None
     growth, prompt = loop_growth(controller, weights), None
     if controller.delay and controller.model is None:
         prompt = loop_growth(dataclasses.replace(controller, delay=0), weights)

@@ -130,13 +130,14 @@ FEEDBACK = Variants(
                 "state_weights": Key(
                     numbers(),
                     "weights of the squared errors of the state: configuration, then velocities; if the control moves "
-                    "masses, their positions follow the configuration and their rates come last; ones when empty",
+                    "masses, their positions follow the configuration and their rates come last; when empty 1/size² with "
+                    "the sizes of the planned motion (Bryson's rule, see jaxhamel.control.regulate)",
                     [],
                 ),
                 "control_weights": Key(
                     numbers(),
                     "weights of the squared corrections of the control; if the control moves masses, of their "
-                    "accelerations; ones when empty",
+                    "accelerations; when empty 1/size² with its largest distances from its mean in the plan",
                     [],
                 ),
                 "limit": Key(

@@ -47,7 +47,7 @@ class SecondRate(eqx.Module):
 def plan_of(result: Result) -> MotionPlan:
     """The plan that a search has found, `Result.trajectory` with its control, for a system driven by feedback:
 
-        regulate(*plan_of(result), state_cost=..., control_cost=...) .
+        regulate(*plan_of(result)) .
 
     Where the problem's system has a prescribed motion θ(t), the plan's system is `jaxhamel.MovingParts` of it: θ and θ̇
     belong to the state, and the control is θ̈.

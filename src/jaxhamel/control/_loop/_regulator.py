@@ -21,6 +21,7 @@ from jaxhamel.control._checks._regulator import (
     check_plan,
     check_regulated,
 )
+from jaxhamel.control._loop._bryson import PlanSizes, bryson, plan_sizes
 from jaxhamel.control._loop._linearised_plan import INTERVALS, frame_signs, linearised, refined
 from jaxhamel.control._loop._riccati import riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
@@ -66,6 +67,7 @@ class Regulator(eqx.Module):
     - `slopes`: the plan's rate δ̇ at both ends of each interval, times the interval's length, in exponential coordinates
       about its start, `(N, 2, n+k)`; `space`: the configuration space of q.
     - `linear`: (A, B) of δ̇ = A δ + B δc at `ts`, `(N+1, n+k, n+k)` and `(N+1, n+k, p)`.
+    - `costs`: the matrices (Q, R, S) of the cost.
     - `lead`: a time [s] by which c is read ahead, c(t + lead), up to the plan's end; default 0. For a digital controller
       with period T and delay d T, lead = (d + 1/2) T gives, to second order, the mean of c while the command acts.
 
@@ -84,6 +86,7 @@ class Regulator(eqx.Module):
     space: AbstractSpace
     linear: tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 d p"]]
     lead: Any = parameter(default=0.0)
+    costs: tuple[Float[Array, "d d"], Float[Array, "p p"], Float[Array, "d d"]] | None = None
 
     @property
     def made_for(self) -> tuple[AbstractSpace, int]:
@@ -131,8 +134,8 @@ def regulate(
     u: ArrayLike,
     control: Control,
     *,
-    state_cost: ArrayLike,
-    control_cost: ArrayLike,
+    state_cost: ArrayLike | None = None,
+    control_cost: ArrayLike | None = None,
     final_cost: ArrayLike | None = None,
     steps: int | None = None,
     route: str | None = None,
@@ -144,17 +147,25 @@ def regulate(
 
     A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. A method of order 8 integrates P
     backwards in time; between the times `ts` the equations are linearised about the plan's motion, which is integrated from
-    each of them.
+    each of them. Without costs the plan decides (Bryson's rule): Q = diag(1/x_i²) and R = diag(1/c_j²) with
+
+        x_i = max |δ_i| of the plan from its first configuration and from u = 0 ,    c_j = max |c_j(t) − its mean| .
+
+    Entries of one part of the state with the same unit, such as the axes of a position, take the largest size among them.
+    An entry that moves by less than a tenth of the size that follows from the others by the equations of motion (the one
+    that changes another entry by its size during the plan, or that the others give it) takes this tenth; if nothing moves,
+    all follow from a configuration of size 1 (m, rad). The motions of the loop do not depend on the units of the entries.
 
     **Arguments:**
 
     - `system`: any system driven by its control; where parts of it move, a `jaxhamel.MovingParts`.
     - `ts`: times with equal steps, `(N+1,)` [s]; `q`, `u`: the plan at `ts`, with a leading time axis, as in a `Trajectory`.
     - `control`: the plan's control, a callable of t or a constant, of p numbers.
-    - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
-    - `control_cost`: R, positive, `(p,)` or `(p, p)`.
-    - `final_cost`: S, as Q, of any size; default 0, with which the gains fall to zero at T, and an unstable motion grows at
-      the end. In single precision, with a large S and fewer controls than coordinates, P has few correct digits near T.
+    - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`; None: by Bryson's rule.
+    - `control_cost`: R, positive, `(p,)` or `(p, p)`; None: by Bryson's rule.
+    - `final_cost`: S, as Q, of any size. None: with a `state_cost` 0, with which the gains fall to zero at T, and an
+      unstable motion grows at the end; without one P(T) of a plan that lasts twice as long, with A(T) and B(T) after T. In
+      single precision, with a large S and fewer controls than coordinates, P has few correct digits near T.
     - `steps`: steps of P in each interval of `ts`, at whose four parts the equations are linearised; None: 1, 2, 4 or 8,
       the first with which the estimated error of P(ts[0]) is at most 1e-8 of its largest entry (1 inside `jit`).
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
@@ -163,9 +174,11 @@ def regulate(
 
     **Raises:** `ValueError` or `TypeError` for shapes that do not fit, costs that are not symmetric or not positive, unequal
     steps of `ts`; `ValueError` for a plan on which the frame is singular or the linearised equations are not finite, with
-    the time, and for gains that are not finite, because the steps are too long for a fast closed loop.
+    the time, for gains that are not finite, because the steps are too long for a fast closed loop, and for missing costs
+    inside jit, grad or vmap.
 
-    Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2); Prince and Dormand 1981.
+    Source: Anderson and Moore 1990, ch. 2; Bryson and Ho 1975, ch. 5; on a group, δ as in Müller 2023, eq. (7.2); Prince and
+    Dormand 1981.
     """
     system, control = with_array_leaves((system, as_control(control)))
     check_regulated(system, ts, q, u, route)
@@ -182,12 +195,12 @@ def regulate(
         for name, cost, width in (
             ("state_cost", state_cost, size),
             ("control_cost", control_cost, planned),
-            ("final_cost", jnp.zeros(size) if final_cost is None else final_cost, size),
+            ("final_cost", _final_cost(state_cost, final_cost, size), size),
         )
     ]
     if steps is not None:
         _checks.check_count("steps", steps, most=MOST_PLAN_STEPS)
-    Q, R, S = (x.astype(u.dtype) for x in costs)
+    Q, R, S = (None if x is None else x.astype(u.dtype) for x in costs)
     wanted = max(ACCURACY, ROUNDING * float(jnp.finfo(dtype).eps))
     *fewer, last = CHOICES if steps is None else (steps,)
     for count in fewer:
@@ -202,8 +215,15 @@ def regulate(
     return found
 
 
-def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
-    """Checks a cost, and converts it to a matrix."""
+def _final_cost(state_cost: Any, final_cost: Any, size: int) -> Any:
+    """The final cost as given; 0 without one beside a given cost of the state."""
+    return jnp.zeros(size) if final_cost is None and state_cost is not None else final_cost
+
+
+def _square(name: str, cost: ArrayLike | None, size: int, positive: bool) -> Array | None:
+    """Checks a cost, and converts it to a matrix; None without one."""
+    if cost is None:
+        return None
     _checks.check_arrays(**{name: cost})
     _checks.check_one_array(name, cost, "an array of weights")
     array = jnp.asarray(cost)
@@ -214,7 +234,7 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
 def _regulate(system, ts, q, u, control, costs, steps, route) -> tuple[Regulator, Scalar]:
     """The regulator, from checked arguments, and the estimated error of P at the first time as a share of P.
 
-    `costs`: the matrices (Q, R, S).
+    `costs`: the matrices (Q, R, S), or None for the default of each.
     """
     at = refined(system, ts, q, u, control, steps, route)
     if overrides(system, "frame"):
@@ -223,12 +243,31 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> tuple[Regulator
     check_linearised(at.t, A, B)
     h = ts[1:] - ts[:-1]
     pieces = jnp.repeat(h, steps) / steps
-    values, gains, error = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
     every = slice(None, None, INTERVALS * steps)
+    linear = A[every], B[every]
+    if costs[0] is None or costs[1] is None:
+        costs = _by_bryson(costs, plan_sizes(system, ts, q, u, at.control[every], *linear))
+        costs = jax.tree.map(lambda x: x.astype(u.dtype), costs)
+    parts = step_parts(A, B, costs[:2], pieces)
+    if costs[2] is None:
+        costs = (*costs[:2], _final_of_longer_plan(A, B, costs, pieces, parts))
+    values, gains, error = riccati(A, B, costs, pieces, parts)
     slopes = _slopes_of_state(system.space, h, q, rates[every])
     tables = gains[::steps], values[::steps], slopes
-    linear = A[every], B[every]
-    return Regulator(ts, q, u, control, *tables, system.space, linear), error
+    found = Regulator(ts, q, u, control, *tables, system.space, linear, costs=costs)
+    return found, error
+
+
+def _by_bryson(costs, sizes: PlanSizes):
+    """The costs, those of the state and of the control by Bryson's rule where they are missing."""
+    (Q, R, S), (x, c) = costs, sizes
+    return bryson(x) if Q is None else Q, bryson(c) if R is None else R, S
+
+
+def _final_of_longer_plan(A, B, costs, h, parts: int) -> Float[Array, "d d"]:
+    """P(T) of a plan that lasts twice as long, with the equations at T in its second half."""
+    A, B = (jnp.broadcast_to(x[-1], x.shape) for x in (A, B))
+    return riccati(A, B, (*costs[:2], jnp.zeros_like(costs[0])), h, parts).values[0]
 
 
 @compiled

@@ -219,13 +219,14 @@ def step_parts(A: Any, B: Any, costs: Any, h: Any) -> int:
     """The number of parts of a step, a power of two; 1 if numbers are traced or not finite.
 
     A part is so short that the rates of the closed loop times its length are at most 1; the fastest rates of P are twice
-    as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)).
+    as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)), with
+    `costs` = (Q, R).
     """
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]
     if len(numbers) < len(known):
         return 1
-    A, B, Q, R, _, h = numbers
+    A, B, Q, R, h = numbers
     some = slice(None, None, max(1, len(A) // TIMES_OF_RATES))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])

@@ -77,13 +77,13 @@ def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> T
     `over_intervals`: whether `rates` are changes over whole intervals, which join a state directly to all its causes.
     """
     d = len(measured.x)
-    rates = _in_time_of_motion(measured.rates, d)
+    rates = in_time_of_motion(measured.rates, d)
     x = measured.x
     if not np.any(x > 0):  # beside a guess that moves, conditions are missed by rounding only
         x = _least(measured.misses, measured.of_conditions[:, :d])
     x = x if np.any(x > 0) else measured.by_cost
     x = _considerable(x, rates, over_intervals, NEXT_TO_NOTHING * float(jnp.finfo(dtype).eps))
-    unknowns = _sizes_of_unknowns(x, rates, over_intervals)
+    unknowns = sizes_of_unknowns(x, rates, over_intervals)
     within = _least(measured.limits, measured.of_limits)[d:]
     unknowns[d:] = np.where(within > 0, np.minimum(unknowns[d:], within), unknowns[d:])
     limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
@@ -95,7 +95,7 @@ def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> T
     return TypicalSizes(*(jnp.asarray(x, dtype) for x in found))
 
 
-def _in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
+def in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
     """The derivatives of the rates times a time of the motion: its duration or, where states change faster, their own time.
 
     The spectral radius of |T ∂f/∂x| does not depend on the units of the states.
@@ -104,7 +104,9 @@ def _in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
     return rates / max(1.0, float(radius))
 
 
-def _sizes_of_unknowns(known: np.ndarray, rates: np.ndarray, over_intervals: bool) -> np.ndarray:
+def sizes_of_unknowns(
+    known: np.ndarray, rates: np.ndarray, over_intervals: bool = False
+) -> np.ndarray:
     """The sizes of states and controls.
 
     From the known sizes follow first the sizes of the causes, the unknowns that change a state of known size by that size;
@@ -136,7 +138,7 @@ def _considerable(
     """
     for k in np.flatnonzero((known > 0) & (known < share * np.max(known, initial=0.0))):
         others = np.where(np.arange(len(known)) == k, 0.0, known)
-        if known[k] < share * _sizes_of_unknowns(others, rates, over_intervals)[k]:
+        if known[k] < share * sizes_of_unknowns(others, rates, over_intervals)[k]:
             known = others
     return known
 
