@@ -25,8 +25,8 @@ def local_basis(degree: int) -> Float[np.ndarray, "d+1 d+1"]:
 
 def values_and_slopes(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array]:
     """Values and slopes of the polynomials with the given coefficient rows at x, by Horner's rule."""
-    columns = jnp.asarray(rows, dtype=x.dtype).T
-    value, slope = columns[-1], jnp.zeros_like(columns[-1])
+    columns = np.asarray(rows, dtype=x.dtype).T  # NumPy indexes without operations of the program
+    value, slope = jnp.asarray(columns[-1]), jnp.zeros(columns.shape[1], x.dtype)
     for column in columns[-2::-1]:
         slope = slope * x + value
         value = value * x + column

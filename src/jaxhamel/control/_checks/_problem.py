@@ -19,6 +19,7 @@ from jaxhamel._checks._values import (
     concrete,
     inline,
 )
+from jaxhamel._shapes import Seen
 from jaxhamel._words import counted
 from jaxhamel.mechanics._checks._system import check_number_of_controls, check_state
 
@@ -100,6 +101,9 @@ def check_ramp(ramp, period) -> None:
         )
 
 
+_CURVES = Seen()  # systems and curves, whose shapes need tracing
+
+
 def check_control_problem(problem) -> None:
     """Checks a control problem: state, increasing times, finite values of the curve, shapes of the guess."""
     check_state(problem.system, problem.q0, problem.u0)
@@ -110,8 +114,12 @@ def check_control_problem(problem) -> None:
         raise ValueError(
             f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
         )
-    check_shape_of_curve(problem.curve, problem.ts)
-    check_number_of_controls(problem.system, first_time(problem.ts), problem.curve, "curve")
+    check_values_of_curve(problem.curve, problem.ts)
+    start = first_time(problem.ts)
+    with _CURVES.once(problem.system, start, problem.curve) as is_new:
+        if is_new:
+            check_shape_of_curve(problem.curve, problem.ts)
+            check_number_of_controls(problem.system, start, problem.curve, "curve")
     if not problem.costs and not problem.constraints:
         raise ValueError(
             "`costs` and `constraints` are empty, so that any motion is a solution. Give one of either at least, such as "
@@ -119,22 +127,27 @@ def check_control_problem(problem) -> None:
         )
     for item in (*problem.costs, *problem.constraints):
         item.check(problem.system, problem.ts, problem.q0, problem.u0)
-        item.check_function(first_time(problem.ts), problem.q0, problem.u0, problem.curve)
+        item.check_function(start, problem.q0, problem.u0, problem.curve)
     _check_guess(problem)
 
 
 def check_curve(curve, ts) -> None:
     """Checks that the curve is a finite vector at each time and has parameters to search for."""
+    check_values_of_curve(curve, ts)
     check_shape_of_curve(curve, ts)
     check_has_parameters(curve)
 
 
-def check_shape_of_curve(curve, ts) -> None:
-    """Checks that the curve is a finite vector at each time."""
+def check_values_of_curve(curve, ts) -> None:
+    """Checks that the curve is a function of t that is finite at each time."""
     check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
     if not callable_with(curve, 1):
         raise TypeError("`curve` cannot be called with t alone; write it as a function of t.")
     check_control_along(ts, curve)
+
+
+def check_shape_of_curve(curve, ts) -> None:
+    """Checks that the curve gives a vector."""
     shape = getattr(called("`curve`", curve, first_time(ts)), "shape", None)
     if shape is None or len(shape) != 1:
         got = "no array" if shape is None else f"an array of shape {shape}"

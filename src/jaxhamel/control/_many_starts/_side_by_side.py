@@ -136,7 +136,7 @@ class SideBySide:
         """Runs all searches to their ends or to the limits of the budget, and returns their last states."""
         most = jnp.asarray(budget.iterations)
         if not budget.is_over():
-            self._take_turns(0, most)  # compiles, in one thread
+            self._take_turns(0, most, count=0)  # compiles, in one thread
 
         def one(k: int, is_late: Callable[[], bool]) -> SearchState:
             return self._search(k, most, is_late)
@@ -166,8 +166,8 @@ class SideBySide:
         solved = are_solved(group.states)[ended]
         return len(solved) >= self.width and 2 * int(np.sum(solved)) < len(solved)
 
-    def _take_turns(self, index: int, most: Array) -> None:
-        few, many = jnp.asarray(self.few), jnp.asarray(TURNS_AT_ONCE)
+    def _take_turns(self, index: int, most: Array, count: int = TURNS_AT_ONCE) -> None:
+        few, many = jnp.asarray(self.few), jnp.asarray(count)
         given = self.transcriptions[index], self.groups[index], self.tolerance
         self.groups[index] = jax.block_until_ready(take_turns(*given, most, few, many))
 
