@@ -528,6 +528,36 @@ def bound_force_cost(bound) -> float:
     return float(bound**2 * (1 - 4 * r / 3))
 
 
+class Arm(jaxhamel.System):
+    """Two links of 3 kg and 2 kg in a horizontal plane, with torques at both joints."""
+
+    space = jaxhamel.Euclidean(2)
+    n_controls = 2
+
+    def lagrangian(self, t, q, v):
+        first, both = v[0], v[0] + v[1]
+        inner = 0.08 + 3 * 0.25**2 + 2 * 0.5**2
+        outer = 0.04 + 2 * 0.2**2
+        return 0.5 * (inner * first**2 + outer * both**2) + 2 * 0.1 * jnp.cos(q[1]) * first * both
+
+    def force(self, t, q, v, control):
+        return control
+
+
+def arm_with_limits():
+    """An arm that turns in the least time, with limits of its torques and of its joint rates: both bind in turn."""
+    torques, rates = jnp.array([10.0, 5.0]), jnp.array([3.0, 4.0])
+    return control.ControlProblem(
+        Arm(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 2.0]), zero(2), (end_time(),),
+        (
+            control.StateAtEnd(q=jnp.array([1.2, -0.8]), u=jnp.zeros(2)),
+            limited(-torques, torques, "torques"),
+            control.PathLimit(lambda t, q, u, control: u, -rates, rates, name="rates"),
+            control.FreeEndTime(0.1, 10.0),
+        ),
+    )  # fmt: skip
+
+
 # --- no solution, no isolated solution, degenerate constraints -------------------------------------
 
 
@@ -609,6 +639,7 @@ KNOWN = {
     "Zermelo": Known(zermelo, 2 + 2 * 3**0.5, digits=1e-8),
     "brachistochrone, wall": Known(brachistochrone_wall, None),
     "two-link arm": Known(two_link_arm, 2.9823, digits=1e-4),
+    "arm with limits": Known(arm_with_limits, None),
     "tuberculosis": Known(tuberculosis, 5152.0731, method=FINE),
     "sideways in a corridor": Known(sideways_in_corridor, None),
     "backwards in a corridor": Known(backwards_in_corridor, 1.0),

@@ -25,6 +25,9 @@ from jaxhamel.control._mesh._moving_nodes import ITERATIONS
 from jaxhamel.control._mesh._transfer import carried_over
 from jaxhamel.control._scaling._cost_unit import Solution
 
+# The largest number of iterations with bounds that have moved inwards once more.
+TIGHT_ITERATIONS = 120
+
 
 def has_moving_nodes(search: AdaptiveSearch) -> bool:
     """Whether the search goes on with moving nodes; if it has ended, its solution or the one before is taken."""
@@ -141,7 +144,22 @@ def tightens(search: AdaptiveSearch) -> bool:
     search.tight, search.state, search.parts = search.tightening.next(search.transcription, solved)
     if search.state is not solved.state:
         search.moving.found = None
+    search.tightening.began = len(search.rows)
     return not bool(search.state.done)
+
+
+def stays_with_tighter_bounds(search: AdaptiveSearch) -> bool:
+    """Goes on with tighter bounds or, if no solution is found with them, goes back to the one with the least excess;
+    returns whether bounds are tighter than the problem's own.
+
+    The problem with its own bounds has a solution, so that neither another start nor the elastic problem can help.
+    """
+    if search.tightening.best is None or bool(search.state.done):
+        return False
+    broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
+    if broken or len(search.rows) - search.tightening.began >= TIGHT_ITERATIONS:
+        search.tight, search.state, search.parts = search.tightening.give_up()
+    return True
 
 
 def refines(search: AdaptiveSearch) -> bool:

@@ -50,6 +50,7 @@ FIRST_CHANGES = (
 LATER_CHANGES = (
     at_solution.frees_nodes,
     at_solution.tightens,
+    at_solution.stays_with_tighter_bounds,
     before_solution.crosses_limits,
     at_solution.refines,
     at_solution.changes_unit,
@@ -194,6 +195,8 @@ class CollocationSearch(AdaptiveSearch):
                 self.take_solution(part.give_up())
         if self.trial.before is not None:
             self.take_solution(self.trial.end(self.transcription, self.state)[0])
+        if self.tightening.best is not None and not bool(self.state.done):
+            self.tight, self.state, self.parts = self.tightening.give_up()
         parts = None if self.elastic is not None else self.parts
         own = self.state._replace(w=self.own_iterate())
         solved = Solved(self.tight, own, parts)

@@ -23,6 +23,7 @@ TIGHTENINGS = 8  # the largest number of tightenings of the bounds on a mesh
 # From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
 # binds may move into them.
 WIDE_FROM = 2
+LONGEST = 0.25  # the longest move of a bound, as a share of its distance from the other one
 HELPS = 0.9  # the ratio of two excesses below which a tightening has helped
 BARRIER_AFTER_TIGHTENING = 1e-7  # the least barrier parameter μ with which the search continues
 
@@ -49,8 +50,15 @@ class Tightening:
     def forget(self) -> None:
         """Forgets all tightenings, since the search continues on another mesh or with another problem."""
         self.rounds = 0
+        self.began = 0  # the iteration at which the latest one began
         self.overshoot: Overshoot | None = None
         self.best: tuple[float, Solved] | None = None
+
+    def give_up(self) -> Solved:
+        """Ends the tightenings; returns the solution with the least excess."""
+        assert self.best is not None
+        self.rounds = TIGHTENINGS
+        return self.best[1]
 
     def next(self, own: Transcription, solved: Solved) -> Solved:
         """The problem with tighter bounds and the state from which its search starts; `solved` if its excess is small
@@ -148,12 +156,15 @@ def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]
 def _moved_inwards(
     original: Transcription, current: Transcription, by
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The current (lower, upper) bounds moved inwards, unless less than a tenth of their first distance would be left."""
+    """The current (lower, upper) bounds moved inwards by at most `LONGEST` times their first distance, unless less than a
+    tenth of it would be left.
+    """
     below, above = (np.asarray(x) for x in (original.lower, original.upper))
     lower, upper = (np.asarray(x) for x in (current.lower, current.upper))
-    low, high = (np.asarray(x, lower.dtype) for x in by)
     bounded = np.isfinite(below) & np.isfinite(above)
-    least = 0.1 * np.subtract(above, below, out=np.full_like(above, np.inf), where=bounded)
+    width = np.subtract(above, below, out=np.full_like(above, np.inf), where=bounded)
+    low, high = (np.minimum(np.asarray(x, lower.dtype), LONGEST * width) for x in by)
+    least = 0.1 * width
     crowded = (below == above) | bounded & (upper - high - (lower + low) < least)
     return np.where(crowded, lower, lower + low), np.where(crowded, upper, upper - high)
 

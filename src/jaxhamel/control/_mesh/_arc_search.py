@@ -148,7 +148,7 @@ class ArcSearch:
         """
         if self.nearly is not None:
             return self._judged(self.nearly, solved)
-        if not self.gains and float(solved.state.cost) < self.least_cost:
+        if float(solved.state.cost) < self.least_cost:
             return None  # the limits beside the arcs matter
         at = errors_of(self.arcs, own, solved)
         steps, is_cut = self._steps(at)
