@@ -148,15 +148,16 @@ def _columns_of_motion(
         estimates = getattr(controller.estimator, "in_lanes", True)
         in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
         decide, move = (partial(f, plan, loop, fixed) for f in (_decided, _through_period))
+        motion = Motion.of(state, fixed, plan, own, columns, at)
         decide_all = (lanes if in_lanes else jax.vmap)(decide, _AXES)
         move_all = (lanes if estimates else jax.vmap)(move, _AXES)
+        move_all = motion.through_steps if motion.reads_tables else move_all
         period = partial(_decided_and_moved, decide_all, move_all)
-        if in_lanes and controller.estimator is None:
+        if controller.estimator is not None:
+            return period(own, columns, at, noise)[0]
+        if in_lanes and not motion.reads_tables:
             period = lanes(partial(_decided_and_moved, decide, move), _AXES)
-        if controller.estimator is None:
-            motion = Motion(state, fixed, plan)
-            return differentiable(motion, decide_all, period)(own, columns, at, noise)
-        return period(own, columns, at, noise)[0]
+        return differentiable(motion, decide_all, period)(own, columns, at, noise)
 
     found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), keys))
     last, (rows, applied, errors) = found

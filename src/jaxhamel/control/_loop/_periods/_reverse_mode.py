@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -16,7 +17,7 @@ from jaxhamel._lanes._columns import ColumnLayout, Columns
 from jaxhamel._lanes._derivatives._known_steps import after_known_steps
 from jaxhamel._lanes._derivatives._own_derivative import recomputed_as, recomputed_from
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._written_out import estimated_operations
+from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.control._loop._periods._period import Periods, rate_in_steps, unit
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_step
@@ -24,16 +25,38 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_ste
 # The transpose of a program has about this many times as many operations as the program.
 TRANSPOSED = 2.2
 
+# The most entries of tables that a period written out may read, as in the equal steps of ensembles.
+MOST_LOOKED_UP = 60
+
 # The states before the steps of a period are stored for periods of up to this many steps, and recomputed for longer ones.
 MOST_STORED = 4
 
 
 class Motion(NamedTuple):
-    """The motion in a period, as functions of columns; `state`: the layout of (q, u); `fixed`: the parts without arrays."""
+    """The motion in a period, as functions of columns.
+
+    - `state`: the layout of (q, u); `fixed`: the parts without arrays.
+    - `length`, `look_ups`: the number of operations of the rate in one lane, 0 if it cannot be written out, and the number
+      of entries of tables that it reads at positions of its own.
+    """
 
     state: ColumnLayout
     fixed: Any
     plan: Periods
+    length: int = 0
+    look_ups: int = 0
+
+    @classmethod
+    def of(
+        cls, state: ColumnLayout, fixed: Any, plan: Periods, own: Columns, columns: Columns, at: Any
+    ) -> "Motion":
+        """The motion with its length and its look-ups, for the arguments of a period."""
+        motion, y = cls(state, fixed, plan), columns[: state.size]
+        given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * plan.width[0]
+        found = written_out(motion.rate, (False, True, True, False, True), *given)
+        if found is None:
+            return motion
+        return motion._replace(length=found.length, look_ups=found.look_ups)
 
     def rate(self, place: Array, y: Columns, own: Columns, at: Any, applied: Columns) -> Columns:
         """The rate h f of the state y = (q, u) of one trajectory, `place` steps after the sample (see `rate_in_steps`)."""
@@ -50,7 +73,7 @@ class Motion(NamedTuple):
     def after(self, own: Columns, columns: Columns, at: Any, applied: Columns, before) -> Columns:
         """The numbers of all lanes a period after a sample; `before`: their states before every step but the first."""
         first = tuple(columns[: self.state.size])
-        one_step = self.in_turn if self.is_short(own, columns, at) else self.in_a_loop
+        one_step = self.in_turn if self.is_short() else self.in_a_loop
         y = after_known_steps(one_step, first, (own, at, applied), (first, *before))
         return (*y, *columns[self.state.size :])
 
@@ -75,12 +98,32 @@ class Motion(NamedTuple):
 
         return rate
 
-    def is_short(self, own: Columns, columns: Columns, at: Any, stages: int = 1) -> bool:
+    def through_steps(self, own: Columns, columns: Columns, at: Any, applied: Columns):
+        """(the numbers of all lanes a period after a sample, their states before every step but the first).
+
+        Every stage is a program of its own, whose look-ups are taken out of it.
+        """
+        first, given = tuple(columns[: self.state.size]), (own, at, applied)
+
+        def step(y, place):
+            return self.in_a_loop(place, y, given), y
+
+        places = jnp.arange(self.plan.steps).astype(first[0].dtype)
+        end, states = jax.lax.scan(step, first, places)
+        before = tuple(tuple(x[i] for x in states) for i in range(1, self.plan.steps))
+        return (*end, *columns[self.state.size :]), before
+
+    def is_short(self, stages: int = 1) -> bool:
         """Whether the transpose of this many stages fits into one loop over the lanes."""
-        y = columns[: self.state.size]
-        given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
-        length = estimated_operations(self.rate, (False, True, True, False, True), *given)
-        return 0 < stages * TRANSPOSED * length <= LONGEST_PROGRAM
+        return 0 < stages * TRANSPOSED * self.length <= LONGEST_PROGRAM
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether a period, written out, would read too many entries of tables.
+
+        The positions in a later stage depend on those in earlier ones, so that they cannot be taken out of the period.
+        """
+        return len(RK4.b) * self.plan.steps * self.look_ups > MOST_LOOKED_UP
 
 
 def differentiable(motion: Motion, decide: Callable, period: Callable) -> Callable:
@@ -104,7 +147,7 @@ def differentiable(motion: Motion, decide: Callable, period: Callable) -> Callab
         return motion.after(own, columns, at, applied, before), applied
 
     def chosen(own, columns, at, noise):
-        if motion.is_short(own, columns, at, len(RK4.b) * steps):
+        if motion.is_short(len(RK4.b) * steps) and not motion.reads_tables:
             return recomputed_as(results, results)(own, columns, at, noise)
         return recomputed_from(with_states, by_steps)(own, columns, at, noise)
 
