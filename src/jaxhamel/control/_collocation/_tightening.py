@@ -50,12 +50,12 @@ class Tightening:
     def forget(self) -> None:
         """Forgets all tightenings, since the search continues on another mesh or with another problem."""
         self.rounds = 0
-        self.began = 0  # the iteration at which the latest one began
+        self.began = 0  # the number of iterations made when bounds last moved inwards
         self.overshoot: Overshoot | None = None
         self.best: tuple[float, Solved] | None = None
 
     def give_up(self) -> Solved:
-        """Ends the tightenings; returns the solution with the least excess."""
+        """Lets no bound move any further; returns the solution whose limits are violated least between the points."""
         assert self.best is not None
         self.rounds = TIGHTENINGS
         return self.best[1]

@@ -39,7 +39,7 @@ class PlanSizes(NamedTuple):
 
 
 def bryson(sizes: Float[np.ndarray, " d"]) -> Float[Array, "d d"]:
-    """The cost diag(1/size²)."""
+    """The matrix diag(1/size²) of a cost: each entry that deviates by its own size adds 1 to the quadratic form."""
     return jnp.asarray(np.diag(1.0 / sizes**2))
 
 
@@ -81,18 +81,22 @@ def plan_sizes(system: System, ts, q, u, control: Array, A: Array, B: Array) -> 
 
 
 def _rates(ts: np.ndarray, A: np.ndarray, B: np.ndarray) -> Float[np.ndarray, "d d+p"]:
-    """The largest changes of all entries of the state during the plan for unit changes of each entry and control."""
+    """The matrix of largest changes: row i, column j is about how far entry i of the state moves during the plan if the
+    entry or control j is displaced by 1.
+    """
     both = np.max(np.abs(np.concatenate([A, B], axis=2)), axis=0)
     return in_time_of_motion(float(ts[-1] - ts[0]) * both, A.shape[1])
 
 
 def _considerable(sizes: np.ndarray) -> np.ndarray:
-    """The sizes, with 0 for rounding errors."""
+    """The sizes, where those too small to be told from rounding errors are replaced by 0."""
     return np.where(sizes > ROUNDING * np.max(sizes, initial=0.0), sizes, 0.0)
 
 
 def _implied(kinds: Sequence[EntryKind], moved: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """The size of every entry of the state that follows from the entries of other kinds."""
+    """The sizes of the entries of the state that the equations of motion give from the sizes `moved` of other kinds of
+    entries; 0 where nothing of another kind moves.
+    """
     found = np.zeros(len(moved))
     for kind in set(kinds):
         own = np.array([x == kind for x in kinds])

@@ -33,7 +33,7 @@ MOST_STORED = 4
 
 
 class Motion(NamedTuple):
-    """The motion in a period, as functions of columns.
+    """The motion of all robots during one sampling period. A column has one number of the state, for all robots.
 
     - `state`: the layout of (q, u); `fixed`: the parts without arrays.
     - `length`, `look_ups`: the number of operations of the rate in one lane, 0 if it cannot be written out, and the number
