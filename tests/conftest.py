@@ -13,10 +13,12 @@ import tempfile
 import jax
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.entropy import deterministic_PRNG
 
 from tests import by_numpy
 from tests.lowered_in_one_context import lower_in_one_context
 from tests.moved_by_numpy import move_by_numpy
+from tests.short_programs_kept import ONE_RUN, keep_short_programs
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -56,10 +58,10 @@ def _compile_once():
 
     Notebooks and commands that tests start find the folder by the environment. A file that another worker is just
     writing cannot be read; JAX warns of it and compiles, and pyproject.toml lets that one warning pass. A folder that
-    is given by the environment stays for the next run.
+    is given by the environment stays for the next run, and keeps long programs, too.
     """
     if PROGRAMS not in os.environ:
-        os.environ[PROGRAMS] = tempfile.mkdtemp(dir=_folder_in_memory())
+        os.environ[PROGRAMS] = tempfile.mkdtemp(ONE_RUN, dir=_folder_in_memory())
         atexit.register(shutil.rmtree, os.environ[PROGRAMS], ignore_errors=True)
     settings_of_cache = {
         "jax_compilation_cache_dir": os.environ[PROGRAMS],
@@ -69,6 +71,7 @@ def _compile_once():
     for name, value in settings_of_cache.items():
         jax.config.update(name, value)
         os.environ[name.upper()] = str(value)
+    keep_short_programs()
 
 
 def _folder_in_memory() -> str | None:
@@ -86,11 +89,17 @@ def _one_thread_for_small_matrices():
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _collect_seldom():
-    """Runs the garbage collector seldom: tracing makes many long-lived small objects, and searching them for cycles
-    took a third of the time."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+def _collect_nothing():
+    """Lets the garbage collector wait until the worker has become large: tracing makes many long-lived small objects, and
+    searching them for cycles took a third of the time, after each 50,000 new ones still 4 %."""
+    gc.set_threshold(0)
+
+
+def _register_random_numbers():
+    """Lets hypothesis register its random numbers now: it collects garbage once before, in seconds where programs have
+    been traced."""
+    with deterministic_PRNG():
+        pass
 
 
 def pytest_unconfigure():
@@ -105,7 +114,8 @@ lower_in_one_context()
 move_by_numpy()
 by_numpy.install()
 _one_thread_for_small_matrices()
-_collect_seldom()
+_collect_nothing()
+_register_random_numbers()
 
 settings.register_profile(
     "default",
@@ -150,10 +160,12 @@ MOST_MEMORY = _most_memory()
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_programs():
-    """Drops compiled programs between files if the worker has become large."""
+    """Drops compiled programs and garbage between files if the worker has become large."""
+    _collect_nothing()  # a command of the file before may have chosen otherwise
     yield
     if _memory() > MOST_MEMORY:
         jax.clear_caches()
+        gc.collect()
         _return_free_memory()
 
 

@@ -83,9 +83,9 @@ _sys.modules["tests.by_numpy"].allow({by_numpy})
 def kernel():
     """One process for all notebooks, since starting a kernel takes most of the time of a short one.
 
-    NumPy moves its numbers outside of `jit`, and programs are lowered in one context, as in all tests
-    (`moved_by_numpy.py`, `lowered_in_one_context.py`). NumPy computes programs without loops in the notebooks
-    (`by_numpy.py`). Figures are drawn without a layout, which `tests/viz` tests.
+    NumPy moves its numbers outside of `jit`, programs are lowered in one context, and those that compile quickly are kept,
+    as in all tests (`moved_by_numpy.py`, `lowered_in_one_context.py`, `short_programs_kept.py`). NumPy computes programs
+    without loops in the notebooks (`by_numpy.py`). Figures are drawn without a layout, which `tests/viz` tests.
     """
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = nbclient.NotebookClient(
@@ -99,6 +99,7 @@ def kernel():
                 f"import sys; sys.path.append({str(ROOT)!r})",
                 "from tests.lowered_in_one_context import lower_in_one_context; lower_in_one_context()",
                 "from tests.moved_by_numpy import move_by_numpy; move_by_numpy()",
+                "from tests.short_programs_kept import keep_short_programs; keep_short_programs()",
                 "from tests.by_numpy import install; install(); sys.path.pop()",
                 "from matplotlib.layout_engine import ConstrainedLayoutEngine as layout",
                 "layout.execute = lambda engine, figure: None",
