@@ -17,13 +17,15 @@ from jaxtyping import Array
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
 from jaxhamel._lanes._tracing import is_described
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._one_thread import on_one_thread
+from jaxhamel.control._loop._periods._law_at_samples import LawAtSamples
 from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
     decided,
     first_loop,
-    sampled_at,
     through_period,
+    time_of_law,
     trajectory_of,
 )
 from jaxhamel.control._loop._periods._reverse_mode import Motion, differentiable
@@ -75,6 +77,7 @@ def in_lanes(
     lane, own = Lane.of(arrays, others, plan.axes or ())
     size = cast(int, plan.batch)
     columns = *own, jnp.arange(size, dtype=jnp.uint32)
+    shared = _looked_up(lane.parts(own)[3], shared, plan), shared[1]
 
     def of_block(block: Columns) -> Trajectory:
         *numbers, index = block
@@ -89,6 +92,15 @@ def in_lanes(
     return jax.tree.map(lambda x: jnp.reshape(x, (count * block, *x.shape[2:]))[:size], found)
 
 
+def _looked_up(controller: Any, shared: tuple, plan: Periods) -> LawAtSamples | None:
+    """The law at all samples; None if it is not a table over time."""
+    table, t0 = shared
+    if table is None:
+        return None
+    samples = jnp.arange(plan.samples).astype(t0.dtype)
+    return LawAtSamples.of(table.at, time_of_law(controller, t0, samples))
+
+
 def _blocks(size: int) -> int:
     """The number of blocks: 1 on devices other than a CPU, and with several devices, because the axis may be sharded."""
     alone = jax.device_count() == 1 and jax.default_backend() == "cpu" and not is_described()
@@ -98,7 +110,10 @@ def _blocks(size: int) -> int:
 def _of_block(
     lane: Lane, shared: tuple, keys: Array | None, plan: Periods, own: Columns, index: Array
 ) -> Trajectory:
-    """The motions of one block of trajectories, from their own numbers and their indices in the ensemble."""
+    """The motions of one block of trajectories, from their own numbers and their indices in the ensemble.
+
+    `shared`: (the law at all samples, or None; t₀).
+    """
     t0, size = shared[1], len(index)
     spread = partial(jax.vmap, axis_size=size)
     first = spread(lambda own: first_loop(lane.parts(own), t0.dtype, plan))(own)
@@ -106,7 +121,11 @@ def _of_block(
     start = loop.columns(first)
     more = spare_lanes(start)
     given = widened(own, more), widened((index,), more)[0], widened(start, more)
-    rows, last = _columns_of_motion(lane, loop, state, shared, keys, plan, *given)
+
+    motion = partial(_columns_of_motion, lane, loop, state, shared, keys, plan)
+    if size < cast(int, plan.batch):
+        motion = partial(on_one_thread, motion, start[0][0])
+    rows, last = motion(*given)
     states, applied, errors = jax.tree.map(lambda x: x[:, :size], rows)
     memory = loop.entries(x[:size] for x in last).memory
 
@@ -133,18 +152,19 @@ def _columns_of_motion(
 
     `loop`, `state`: the layouts of a loop's numbers and of (q, u); `start`: the loops' columns before the first sample.
     """
-    controller, dtype = lane.parts(own)[3], shared[1].dtype
+    controller, (laws, t0) = lane.parts(own)[3], shared
     with_errors = loop.entries(start).error is not None
 
     def turn(columns, given):
-        k, key = given
-        at, fixed = eqx.partition((lane, *sampled_at(lane.parts(own), shared, k)), eqx.is_array)
-        columns, applied = after_period(at, fixed, columns, _noise(key, index, dtype, plan))
+        k, key, row = given
+        law = None if laws is None else laws.at_sample(row)
+        at, fixed = eqx.partition((lane, t0, k.astype(t0.dtype), law), eqx.is_array)
+        columns, applied = after_period(at, fixed, columns, _noise(key, index, t0.dtype, plan))
         # the error is the last of a loop's numbers
         return columns, (columns[: state.size], applied, columns[-1] if with_errors else None)
 
     def after_period(at, fixed, columns, noise):
-        law = eqx.combine(at, fixed)[3]
+        law = _law(eqx.combine(at, fixed))
         estimates = getattr(controller.estimator, "in_lanes", True)
         in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
         decide, move = (partial(f, plan, loop, fixed) for f in (_decided, _through_period))
@@ -159,7 +179,8 @@ def _columns_of_motion(
             period = lanes(partial(_decided_and_moved, decide, move), _AXES)
         return differentiable(motion, decide_all, period)(own, columns, at, noise)
 
-    found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), keys))
+    rows = None if laws is None else (laws.numbers, laws.large)
+    found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), keys, rows))
     last, (rows, applied, errors) = found
     pairs = zip(start[: state.size], rows, strict=True)
     states = tuple(jnp.concatenate([x[None], later]) for x, later in pairs)
@@ -192,10 +213,15 @@ def _decided(
     noise: Columns | None,
 ):
     """(the numbers of one loop after a sample, the numbers of the command that then acts)."""
-    lane, *at = eqx.combine(at, fixed)
-    at = (*at, None if noise is None else jnp.stack(noise))
+    lane, t0, k, _ = given = eqx.combine(at, fixed)
+    at = t0, k, _law(given), None if noise is None else jnp.stack(noise)
     found, applied = decided(lane.parts(own), loop.entries(columns), at, plan)
     return loop.numbers(found), tuple(applied)
+
+
+def _law(at: Any) -> Any:
+    """The law of `at` = (lane, t₀, k, the law at sample k or None); None if it is not a table over time."""
+    return None if at[3] is None else at[3].law()
 
 
 def _through_period(
