@@ -275,19 +275,37 @@ def along(tree: Any, index: Any) -> Any:
     return jax.tree.map(lambda x: x[index], tree)
 
 
-def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The same iterate in charts about its nodes, except for the first chart, which stays.
+class InCharts(NamedTuple):
+    """An iterate, and the multipliers that are covectors of its charts: λ of the nodes and μ of the stages."""
+
+    w: CollocationPoint
+    costates: Float[Array, "N+1 d"]
+    stages: Float[Array, "N s d"]
+
+
+def rebased(transcription: Transcription, old: InCharts) -> InCharts:
+    """The same iterate and multipliers in charts about the nodes, except for the first chart, which stays:
+
+        ξ′ = φ(ξ) = log(q̄′⁻¹ q̄ exp(ξ)) ,    λ′ = dφ⁻ᵀ λ = dψᵀ λ ,    ψ = φ⁻¹ ,
+
+    since a small residual r becomes r′ = dφ r, and λ·r = λ′·r′. With the old multipliers the Lagrangian's gradient after a
+    whole step was of first order in the step (docs/performance.md#multipliers-in-new-charts).
 
     The polynomial in a new chart differs from the one in the old chart by the error of the transcription.
     """
     n, space = transcription.system.space.dim, transcription.system.space
+    w, before = old.w, slice(None, -1)
     nodes, _ = transcription.states(w)
-    nodes = jax.tree.map(lambda new, old: new.at[0].set(old[0]), nodes, w.q)
+    nodes = jax.tree.map(lambda new, base: new.at[0].set(base[0]), nodes, w.q)
 
-    def interval(base, node, X):
-        xi = jax.vmap(lambda xi: space.local(node, space.retract(base, xi)))(X[:, :n])
-        return jnp.concatenate([xi, X[:, n:]], axis=1)
+    def point(base, node, X, multiplier):
+        xi = space.local(node, space.retract(base, X[:n]))
+        _, pulled_back = jax.vjp(lambda xi: space.local(base, space.retract(node, xi)), xi)
+        covector = pulled_back(multiplier[:n])[0]
+        return jnp.concatenate([xi, X[n:]]), jnp.concatenate([covector, multiplier[n:]])
 
-    before = slice(None, -1)
-    X = jax.vmap(interval)(along(w.q, before), along(nodes, before), w.X)
-    return w._replace(q=nodes, x=w.x.at[1:, :n].set(0.0), X=X.at[0].set(w.X[0]))
+    stages = jax.vmap(jax.vmap(point, (None, None, 0, 0)))
+    X, mu = stages(along(w.q, before), along(nodes, before), w.X, old.stages)
+    _, costates = jax.vmap(point)(w.q, nodes, w.x, old.costates)
+    new = w._replace(q=nodes, x=w.x.at[1:, :n].set(0.0), X=X.at[0].set(w.X[0]))
+    return InCharts(new, costates.at[0].set(old.costates[0]), mu.at[0].set(old.stages[0]))

@@ -13,7 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, rebased
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    InCharts,
+    Transcription,
+    rebased,
+)
 from jaxhamel.control._interior_point._barrier import (
     barrier_function,
     multipliers_after,
@@ -124,7 +129,8 @@ def after_attempts(setting: Setting, a: Attempt) -> tuple[SearchState, Scalar]:
     known = _choose(a.descends | estimated, state.filter, augmented(state.filter, setting.now))
     known = _choose(fails & ~estimated, emptied(state.filter), known)
     poor = setting.refines & ~estimated & ((a.shift > state.floor) | (a.alpha < 1.0))
-    w = rebased(transcription, a.w)
+    w, costates, stages = rebased(transcription, InCharts(a.w, duals.costates, duals.stages))
+    duals = duals._replace(costates=costates, stages=stages)
     shift = jnp.where(a.shift > setting.least, a.shift, state.shift)
     share = a.alpha / to_boundary(transcription, state.w, a.move, state.mu)
     damping = damping_after(state.damping, a.shift, share)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
+    InCharts,
     Transcription,
     rebased,
 )
@@ -160,7 +161,10 @@ def improved(
 
     none = jnp.full_like(acceptable, jnp.inf)
     state, _, found = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int), none))
-    return state._replace(w=rebased(transcription, state.w)), found
+    old = InCharts(state.w, state.duals.costates, state.duals.stages)
+    w, costates, stages = rebased(transcription, old)
+    duals = state.duals._replace(costates=costates, stages=stages)
+    return state._replace(w=w, duals=duals), found
 
 
 def _iteration(
