@@ -147,7 +147,7 @@ def check_values_of_curve(curve, ts) -> None:
 
 
 def check_shape_of_curve(curve, ts) -> None:
-    """Checks that the value of the curve at the first time is a vector, `(n,)`."""
+    """Checks that the curve returns a vector, `(n,)`, at the first of the times `ts`."""
     shape = getattr(called("`curve`", curve, first_time(ts)), "shape", None)
     if shape is None or len(shape) != 1:
         got = "no array" if shape is None else f"an array of shape {shape}"

@@ -81,21 +81,21 @@ def plan_sizes(system: System, ts, q, u, control: Array, A: Array, B: Array) -> 
 
 
 def _rates(ts: np.ndarray, A: np.ndarray, B: np.ndarray) -> Float[np.ndarray, "d d+p"]:
-    """The matrix of largest changes: row i, column j is about how far entry i of the state moves during the plan if the
-    entry or control j is displaced by 1.
+    """Estimates how far each entry of the state moves during the plan if an entry of the state, or a control, is displaced
+    by 1: entry i, displaced quantity j.
     """
     both = np.max(np.abs(np.concatenate([A, B], axis=2)), axis=0)
     return in_time_of_motion(float(ts[-1] - ts[0]) * both, A.shape[1])
 
 
 def _considerable(sizes: np.ndarray) -> np.ndarray:
-    """The sizes, where those too small to be told from rounding errors are replaced by 0."""
+    """Replaces sizes that may be rounding errors alone by 0."""
     return np.where(sizes > ROUNDING * np.max(sizes, initial=0.0), sizes, 0.0)
 
 
 def _implied(kinds: Sequence[EntryKind], moved: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """The sizes of the entries of the state that the equations of motion give from the sizes `moved` of other kinds of
-    entries; 0 where nothing of another kind moves.
+    """Estimates the sizes of entries of the state by the equations of motion, from the sizes `moved` of entries of other
+    kinds; 0 where no entry of another kind moves.
     """
     found = np.zeros(len(moved))
     for kind in set(kinds):

@@ -93,7 +93,7 @@ def in_lanes(
 
 
 def _looked_up(controller: Any, shared: tuple, plan: Periods) -> LawAtSamples | None:
-    """The law at all samples; None if it is not a table over time."""
+    """Looks the law up at the times of all samples; returns None if the law is not a table over time."""
     table, t0 = shared
     if table is None:
         return None
@@ -110,7 +110,7 @@ def _blocks(size: int) -> int:
 def _of_block(
     lane: Lane, shared: tuple, keys: Array | None, plan: Periods, own: Columns, index: Array
 ) -> Trajectory:
-    """The motions of one block of trajectories, from their own numbers and their indices in the ensemble.
+    """Computes the motions of one block of trajectories from its parameters and initial states and from their indices.
 
     `shared`: (the law at all samples, or None; t₀).
     """
@@ -220,7 +220,7 @@ def _decided(
 
 
 def _law(at: Any) -> Any:
-    """The law of `at` = (lane, t₀, k, the law at sample k or None); None if it is not a table over time."""
+    """Returns the law at sample k from `at` = (lane, t₀, k, that law in lanes); None if the law is not a table over time."""
     return None if at[3] is None else at[3].law()
 
 

@@ -19,7 +19,7 @@ from jaxhamel._lanes._xla_cpu._loop_fusion import separated
 
 
 class LawLayout(eqx.Module):
-    """Describes where the arrays of a law at one time are found, and holds those that are the same at all times.
+    """The way to put a law together from its arrays at one time; holds the arrays that are the same at all times.
 
     - `rows`: the layout of the small arrays that change with time; `constant`: the arrays that do not change.
     - `places`: for each array of the law, the list that it is taken from: 0 for small arrays, 1 for other arrays that change
