@@ -4,7 +4,8 @@
 built-in scenario `figure-eight` with its tables `[feedback]`, `[sensors]` and `[closed_loop]`, about the stored solution.
 `--slopes 0.5 1 2` puts the robots on ground that rises by as many degrees along x, which neither plan nor regulator know.
 `--lanes 65536` compares the time of as many balls, carts with a pole and chains with masses 2 % off, under the regulator and
-under the plan's control alone; `--quick` does so for 4,096 carts. The last line is a JSON object.
+under the plan's control alone, and that of a gradient of a quarter of them by their first states and the regulator's gains
+with that of their motion; `--quick` does so for 4,096 carts. The last line is a JSON object.
 Times are those of a second run: programs are compiled in the first.
 """
 
@@ -25,52 +26,104 @@ def timed(run):
     return found, time.perf_counter() - begun, time.process_time() - used
 
 
-def rollouts(name, plan, law, noise, masses, lanes, samples=20, period=0.01):
-    """Processor seconds of trajectories in lanes with masses 2 % off, the least of three runs in turns: under the
-    plan's control alone, with the ends or all samples kept, and under the digital regulator, with the state or noisy
-    sensors."""
-    import equinox as eqx
-    import jax.numpy as jnp
-
-    from jaxhamel.control import Sampled, StateSensors, closed_loop
-    from jaxhamel.ensemble import rollout
-
-    shares = 1 + 0.02 * jax.random.normal(
-        jax.random.key(0), (lanes, *jnp.shape(masses(plan.system)))
-    )
-    system = eqx.tree_at(masses, plan.system, shares * masses(plan.system))
-    none = jax.tree.map(lambda x: None, plan.system)
-    axes = eqx.tree_at(masses, none, 0, is_leaf=lambda x: x is None)
-    start = jax.tree.map(lambda x: x[0], (plan.q, plan.u))
-    wide = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *x.shape)), start)
-    every = period * jnp.arange(samples + 1)
-
-    def open_loop(ts):
-        given = (axes, None, None, None)
-        return rollout(system, *start, ts, plan.control, dt=0.5001 * period, in_axes=given)
-
-    def closed(sensors, key):
-        held = Sampled(law, period, delay=1, sensors=sensors)
-        return closed_loop(system, *wide, held, samples, key=key, in_axes=(axes, 0, 0, None))
-
-    runs = {
-        "open loop, ends": lambda: open_loop(every[:: len(every) - 1]),
-        "open loop": lambda: open_loop(every),
-        "regulator": lambda: closed(None, None),
-        "noisy sensors": lambda: closed(StateSensors(noise), jax.random.key(1)),
-    }
+def in_turns(runs, turns=4):
+    """The least processor seconds of each of `runs`, which are made in turns; the first turn compiles."""
     used = {key: [] for key in runs}
-    for _ in range(4):
+    for _ in range(turns):
         for key, run in runs.items():
             begun = time.process_time()
             jax.block_until_ready(run())
             used[key].append(time.process_time() - begun)
-    least = {key: min(times[1:]) for key, times in used.items()}
+    return {key: min(times[1:]) for key, times in used.items()}
+
+
+class Robots:
+    """Robots at the start of a plan, with masses 2 % off, under its regulator."""
+
+    def __init__(self, plan, law, masses, lanes, period=0.01):
+        import equinox as eqx
+        import jax.numpy as jnp
+
+        shares = 1 + 0.02 * jax.random.normal(
+            jax.random.key(0), (lanes, *jnp.shape(masses(plan.system)))
+        )
+        none = jax.tree.map(lambda x: None, plan.system)
+        self.system = eqx.tree_at(masses, plan.system, shares * masses(plan.system))
+        self.axes = eqx.tree_at(masses, none, 0, is_leaf=lambda x: x is None)
+        self.start = jax.tree.map(lambda x: x[0], (plan.q, plan.u))
+        self.wide = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *x.shape)), self.start)
+        self.plan, self.law, self.period = plan, law, period
+
+    def open_loop(self, ts):
+        """Their motion under the plan's control alone."""
+        from jaxhamel.ensemble import rollout
+
+        axes, control = (self.axes, None, None, None), self.plan.control
+        return rollout(self.system, *self.start, ts, control, dt=0.5001 * self.period, in_axes=axes)
+
+    def closed(self, samples, sensors=None, key=None, law=None, states=None):
+        """Their motion under the digital regulator, which sees the state or, with a key, `sensors`."""
+        from jaxhamel.control import Sampled, closed_loop
+
+        q, u = self.wide if states is None else states
+        held = Sampled(self.law if law is None else law, self.period, delay=1, sensors=sensors)
+        return closed_loop(
+            self.system, q, u, held, samples, key=key, in_axes=(self.axes, 0, 0, None)
+        )
+
+
+def rollouts(name, plan, law, noise, masses, lanes, samples=20):
+    """The speeds of closed loops relative to open ones, by processor time of trajectories in lanes: under the plan's control
+    alone, with the ends or all samples kept, and under the digital regulator, with the state or noisy sensors; and the time
+    of a gradient relative to that of its motion."""
+    import jax.numpy as jnp
+
+    from jaxhamel.control import StateSensors
+
+    robots, key = Robots(plan, law, masses, lanes), jax.random.key(1)
+    every = robots.period * jnp.arange(samples + 1)
+    runs = {
+        "open loop, ends": lambda: robots.open_loop(every[:: len(every) - 1]),
+        "open loop": lambda: robots.open_loop(every),
+        "regulator": lambda: robots.closed(samples),
+        "noisy sensors": lambda: robots.closed(samples, StateSensors(noise), key),
+    }
+    least = in_turns(runs)
     words = [
         f"{key} {x:.3f} s ({least['open loop'] / x:.2f} of the speed)" for key, x in least.items()
     ]
     print(f"{name}, {lanes} lanes, {samples} samples: " + ", ".join(words), flush=True)
-    return {key: least["open loop"] / x for key, x in least.items()}
+    ratio = gradient_ratio(name, Robots(plan, law, masses, lanes // 4), samples)
+    return {key: least["open loop"] / x for key, x in least.items()} | {"gradient": ratio}
+
+
+def gradient_ratio(name, robots, samples):
+    """Processor time of the gradient of Σ q² + u² by all first states and the regulator's gains, over that of the motion."""
+    import equinox as eqx
+    import jax.numpy as jnp
+
+    def motion(given):
+        gains, states = given
+        law = eqx.tree_at(lambda law: law.gains, robots.law, gains)
+        return robots.closed(samples, law=law, states=states)
+
+    def numbers(q, u):
+        return sum(jnp.sum(x * x) for x in jax.tree.leaves((q, u)))
+
+    def loss(given):
+        found = motion(given)
+        return numbers(found.q, found.u)
+
+    given = robots.law.gains, robots.wide
+    compiled = {"motion": jax.jit(motion), "gradient": jax.jit(jax.grad(loss))}
+    least = in_turns({key: lambda f=f: f(given) for key, f in compiled.items()}, turns=8)
+    ratio = least["gradient"] / least["motion"]
+    lanes = len(robots.wide[1])
+    print(
+        f"{name}, {lanes} lanes: motion {least['motion']:.3f} s, gradient {least['gradient']:.3f} s ({ratio:.2f} times)",
+        flush=True,
+    )
+    return ratio
 
 
 def at_rest(system, q, weights):
