@@ -207,6 +207,20 @@ def test_levenberg_marquardt_refuses_steps_that_lead_up_until_they_are_short():
     np.testing.assert_allclose(iterate.point, 0.0, atol=1e-6)
 
 
+def test_levenberg_marquardt_refuses_a_rise_that_the_model_predicts():
+    start, valley = jnp.array([3.0, 0.0]), Valley()
+    advance = lambda it: lm.next_iterate(
+        it, valley, valley.conditions, lambda x, z: x + z, jnp.array(1.0), jnp.array(1e-2)
+    )
+    iterate = advance(lm.first_iterate(start, jax.tree.map(jnp.zeros_like, valley(start)), 1.0))
+    cost = iterate.model.cost
+    # rounding, or a second-order correction of the step, may raise the prediction above the cost
+    iterate = iterate._replace(candidate=jnp.array([10.0, 0.0]), predicted=cost + 7.0)
+    after = advance(iterate)
+    assert not after.accepted
+    assert after.model.cost == cost and after.damping > iterate.damping
+
+
 @pytest.mark.parametrize(("steps", "degree"), [(2, 3), (4, 5), (6, 7), (8, 5), (10, 3), (12, 7)])
 def test_quadrature_is_exact_to_its_degree(steps, degree):
     x, weights = np.linspace(0.0, 1.0, steps + 1), quadrature(steps)

@@ -97,7 +97,8 @@ def _judged(iterate: Iterate, there, penalty) -> Iterate:
     actual = here - _merit(there.cost, there.d, iterate.y, penalty)
     ratio = actual / (here - iterate.predicted)
     started = iterate.started
-    good = (ratio > 1e-4) & jnp.isfinite(there.cost) & jnp.all(jnp.isfinite(there.d))
+    # The ratio of two rises is positive: a second-order correction may make the model predict one, too.
+    good = (actual > 0) & (ratio > 1e-4) & jnp.isfinite(there.cost) & jnp.all(jnp.isfinite(there.d))
     accepted = good | ~started
     point, model = tree.map(
         lambda new, old: jnp.where(accepted, new, old),
