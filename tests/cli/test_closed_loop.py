@@ -46,14 +46,24 @@ def found_at_once(problem, search, terminal, so_far):
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory):
     """Result of the command for the first 1.2 s of the figure-eight."""
-    folder = tmp_path_factory.mktemp("closed")
+    folder, own = tmp_path_factory.mktemp("closed"), _control.closed_about
+    before = []
+
+    def closed_about(*given):
+        before.append(json.loads((folder / "summary.json").read_text(encoding="utf-8")))
+        return own(*given)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_control, "closed_about", closed_about)
         patch.setattr(_simulate, "cores", lambda: 1)
         patch.setattr(_control, "_result_of_search", found_at_once)
         options = changes(*BALL)
         result = jaxhamel("control", "figure-eight", "--out", folder, "--seed", 3, *options)
     assert result.exit_code == 0, result.stderr
     said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert said["status"] == "success"
+    assert before[0]["status"] == "interrupted"  # what a signal in the closed loop would leave
+    assert before[0]["message"] == f"{said['message']}; ended before all figures were written"
     return folder, said, result.stderr
 
 

@@ -1,8 +1,10 @@
 """`[policy]` of `jaxhamel control`: a network that corrects the regulator, trained, interrupted and continued."""
 
+import json
 import time
 from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.cli._closed_loop._loop import regulator_of
+from jaxhamel.cli._commands import _plan
 from jaxhamel.cli._commands._closed_loop_report import curve_of, interrupted
 from jaxhamel.cli._commands._early import check_of_control
 from jaxhamel.cli._commands._training import PLAN, TrainingFolder, trained_policy
@@ -102,6 +105,35 @@ def test_an_interrupted_training_is_in_the_summary(problem, tmp_path):
     assert {TRAINING, PLAN} <= set(said["files"])
     assert "after 1 update of the policy; go on with --resume" in said["message"]
     assert curve_of(policy).figure.axes[0].get_xlabel() == "update"
+
+
+@pytest.mark.parametrize(("found", "left"), [("success", "interrupted"), ("failed", "failed")])
+def test_a_signal_before_the_first_update_leaves_no_success(found, left, tmp_path, monkeypatch):
+    """The summary of the plan, which is on disk while the training compiles, is not that of a successful command."""
+
+    class Signal(BaseException):
+        pass
+
+    def signalled(*_):
+        raise Signal
+
+    monkeypatch.setattr(_plan, "closed_about", signalled)
+    monkeypatch.setattr(_plan, "_write_tables", lambda *_: None)
+    monkeypatch.setattr(_plan, "_feasible", lambda _: True)
+    scenario = load("unicycle-sideways", GIVEN)
+    planned: Any = (
+        Outcome("control", scenario, found, "solved", 0.0),
+        None,
+        tmp_path,
+        Terminal(),
+        0,
+        9.0,
+        None,
+    )
+    with pytest.raises(Signal):
+        _plan._with_closed_loop(*planned)
+    said = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert said["status"] == left
 
 
 def test_more_updates_are_no_other_search():

@@ -90,7 +90,8 @@ def run_control(
         file.remove()
     else:
         file.write(search.to_arrays())
-    write_summary(out / "summary.json", outcome.summary(["summary.json"]))
+    ended_early = outcome.ended_before("all figures were")
+    write_summary(out / "summary.json", ended_early.summary(["summary.json"]))
     guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
     stands = ended[0] in ("success", "stopped")
     outcome, charts, companion = closed_about(outcome, result, seed, terminal, stands)

@@ -98,7 +98,8 @@ def _with_closed_loop(
     scenario = outcome.scenario
     _write_tables(out, result)
     if scenario["feedback"] is not None:
-        write_summary(out / "summary.json", outcome.summary(["summary.json"]))
+        ended = outcome.ended_before("the closed loop was")
+        write_summary(out / "summary.json", ended.summary(["summary.json"]))
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
     outcome, loop_charts, robot = closed_about(
         outcome, result, seed, terminal, _feasible(result), training

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -36,6 +36,14 @@ class Outcome:
     files: tuple[str, ...] = ()
     top: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] = field(default_factory=dict)
+
+    def ended_before(self, what: str) -> "Outcome":
+        """The outcome if the command is ended before it has written `what`, which a successful command writes."""
+        if self.status != "success":
+            return self
+        return replace(
+            self, status="interrupted", message=f"{self.message}; ended before {what} written"
+        )
 
     def summary(self, files: list[str]) -> dict[str, Any]:
         """The content of summary.json."""
