@@ -27,14 +27,15 @@ SHORT = (
 )
 
 
-COMPILED: set[str] = set()
-
-
 class Listening(logging.Handler):
-    """Records the names of the programs that JAX compiles."""
+    """Records the names of the programs that JAX compiles in this thread, while it logs them."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
 
     def emit(self, record):
-        COMPILED.update(re.findall(r"jit\(\w+\)", record.getMessage()))
+        self.names.update(re.findall(r"jit\(\w+\)", record.getMessage()))
 
 
 def jaxhamel(*arguments):
@@ -52,11 +53,12 @@ def solved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("control")
     with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # logs only this thread
         patch.setattr("jaxhamel.cli._commands._simulate.cores", lambda: 2)
-        patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
+        listening = Listening()
+        patch.setattr(logging.getLogger("jax"), "handlers", [listening])
         result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
     assert result.exit_code == 0, result.stderr
-    assert "jit(after_steps)" in COMPILED
-    assert not COMPILED & {"jit(_solve)", "jit(_measurements)", "jit(_mapped)"}
+    assert "jit(after_steps)" in listening.names
+    assert not listening.names & {"jit(_solve)", "jit(_measurements)", "jit(_mapped)"}
     return folder, result
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 import jaxhamel
 from jaxhamel.cli import _exit_status, _interrupt, _terminal
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands import _control
+from jaxhamel.cli._commands import _control, _simulate
 from jaxhamel.cli._commands._identify import FittedSoFar
 from jaxhamel.cli._interrupt import Guard, guard
 from jaxhamel.cli._results import _solution
@@ -56,6 +57,24 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 def test_so_is_a_control():
     result: Any = SimpleNamespace(converged=False, status="interrupted after 3 iterations: best")
     assert _control._status(result, 1e-10, stopped=True)[0] == "interrupted"
+
+
+@pytest.mark.parametrize("signals", [0, 1])
+def test_only_without_a_signal_a_result_waits_for_the_second_thread(signals, monkeypatch):
+    """Two seconds after a signal the command ends, while a compiler may take longer."""
+    monkeypatch.setattr(_simulate, "cores", lambda: 2)
+    monkeypatch.setattr(_simulate.guard, "_count", signals)
+    begun, done = Event(), Event()
+
+    def job():
+        begun.wait(10.0)
+        time.sleep(0.1)
+        done.set()
+
+    with _simulate.meanwhile(job):
+        begun.set()
+    assert done.is_set() == (not signals)
+    assert done.wait(10.0)
 
 
 def test_nothing_was_written_where_there_is_no_folder_or_no_file(tmp_path):

@@ -6,7 +6,9 @@ ch. 2), and the transfer needs at least the force 4 m d/T², half of the time in
 
 import csv
 import json
+import logging
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.ensemble import Distribution, Samples
 from jaxhamel.viz._motion._plan_page import Interpolated
+from tests.cli.test_control import Listening
 
 OWN = """
 import jax
@@ -122,6 +125,7 @@ def test_satellite_turns_at_the_reference_cost(tmp_path):
 @pytest.fixture
 def before_examined(monkeypatch):
     """Records summary.json and the time limit's message while a result is being examined."""
+    monkeypatch.setattr("jaxhamel.cli._commands._simulate.cores", lambda: 1)
     seen, own = [], _plan.CollocationSearch.result
 
     def result(search, ending):
@@ -150,7 +154,10 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
     first, stands, words, proved = before_examined
     assert first["certificate"]["holds"] is False
     assert "the command was ended before the search had ended" in first["message"]
-    assert (proved["status"], proved["files"][0]) == ("success", "summary.json")
+    assert (proved["status"], proved["files"][0]) == ("interrupted", "summary.json")
+    assert proved["message"].endswith(
+        "the certificate holds; ended before the closed loop was written"
+    )
     assert (stands["status"], stands["files"]) == ("failed", ["summary.json", "search.npz"])
     assert stands["certificate"]["holds"] is False
     assert "converged after" in stands["certificate"]["words"]
@@ -163,6 +170,20 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
     assert said["status"] == "failed"
     assert said["certificate"]["holds"] is False
     assert (tmp_path / "weak" / "report.html").exists()
+
+
+def test_the_closed_loop_is_compiled_beside_the_search(tmp_path, cart, monkeypatch):
+    """Another thread examines the guess and closes the loop about it, so that this thread compiles no program for that."""
+    with open(cart[0], "a", encoding="utf-8") as file:
+        file.write(LOOP)
+    monkeypatch.setattr("jaxhamel.cli._commands._simulate.cores", lambda: 2)
+    listening = Listening()
+    monkeypatch.setattr(logging.getLogger("jax"), "handlers", [listening])
+    with jax.log_compiles():
+        result = jaxhamel("control", *cart, "--out", tmp_path / "out", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert "jit(more_iterations)" in listening.names
+    assert not listening.names & {"jit(_motion_of)", "jit(linearised)", "jit(_run_one_loop)"}
 
 
 def check_that_carts_are_held(out):

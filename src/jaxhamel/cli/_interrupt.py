@@ -136,6 +136,10 @@ class Guard:
         """Whether the process runs this command alone, so that ending the process is allowed."""
         return self._alone
 
+    def is_signalled(self) -> bool:
+        """Whether a signal has arrived, after which a result must be written within two seconds."""
+        return self._count > 0
+
     def _handle(self, number: int, frame: object) -> None:
         self._count += 1
         if self._count == 1:

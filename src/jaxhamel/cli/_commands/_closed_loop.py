@@ -51,10 +51,8 @@ from jaxhamel.control import (
     Result,
     loop_growth,
     plan_of,
-    replay,
 )
 from jaxhamel.control._loop._periods._period import with_errors
-from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
@@ -130,12 +128,13 @@ def close_loop(
     return _closed_and_open_loop(scenario, result.problem, plan, law, seed, policy)
 
 
-def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
-    """Compiles the programs of `close_loop`, with the search's initial control in place of the result."""
-    curve = problem.curve
-    plan = plan_of_motion(problem, replay(problem, curve), curve)
+def close_at_first(
+    scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int
+) -> None:
+    """Compiles the programs of `close_loop`, with the plan of the search's first control in place of the result."""
     law = regulator_of(scenario, plan)
     robots = robots_of(scenario, problem, plan, seed)
+    point = _point_of(problem, plan)
     samples = _samples(scenario, law)
     controller = controller_of(scenario, law, robots.bias, plan.system)
     compile_motions(scenario, robots, controller, samples, seed)
@@ -147,7 +146,7 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
     commands = jnp.zeros((robots.count, samples, *controller.start.shape), robots.u0.dtype)
     q, u = jax.tree.map(kept, (robots.q0, robots.u0))
     still = HeldMotions(ts, q, u, commands)
-    measured(problem, robots, still, law)
+    measured(problem, robots, still, law, point)
 
 
 def _closed_and_open_loop(
@@ -159,7 +158,7 @@ def _closed_and_open_loop(
     policy: TrainedPolicy | None = None,
 ) -> ClosedLoop:
     robots = robots_of(scenario, problem, plan, seed)
-    point = None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
+    point = _point_of(problem, plan)
 
     def run(law: Regulator, policy: TrainedPolicy | None = None) -> tuple[LoopMeasures, Trajectory]:
         found = _motions(scenario, robots, law, plan.system, seed, policy)
@@ -192,6 +191,11 @@ def _closed_and_open_loop(
         closed, loose, tolerance, size, unit, of_commands, shown, path, labels, coordinates, growth, prompt, policy,
         regulated, estimated,
     )  # fmt: skip
+
+
+def _point_of(problem: ControlProblem, plan: MotionPlan) -> TracedPoint | None:
+    """The point whose path is drawn; None if the task has a path of its own."""
+    return None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
 
 
 def _path_and_size(

@@ -27,6 +27,7 @@ from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay
+from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.control._methods._method import result_of
 from jaxhamel.control._methods._multiple_shooting_search import MultipleShootingSearch
 from jaxhamel.control._problem._curves import free_parameters
@@ -77,7 +78,9 @@ def run_control(
 
     def compile_later_programs() -> None:
         if scenario["feedback"] is not None:
-            close_at_first(scenario, problem, seed)
+            curve = problem.curve
+            plan = plan_of_motion(problem, replay(problem, curve), curve)
+            close_at_first(scenario, problem, plan, seed)
         _shown_at_first(problem, prepared)
 
     with terminal.updating(), meanwhile(compile_later_programs):

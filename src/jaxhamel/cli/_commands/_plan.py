@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxhamel._search._loop import Verdict
 from jaxhamel.cli._closed_loop._loop import check_loop_tables
-from jaxhamel.cli._commands._closed_loop import closed_about
+from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
 from jaxhamel.cli._commands._early import seconds_of
+from jaxhamel.cli._commands._simulate import meanwhile
 from jaxhamel.cli._commands._training import TrainingFolder
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
@@ -22,8 +24,9 @@ from jaxhamel.cli._results._search_file import SearchFile
 from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.control import Certificate, Indirect, Result
+from jaxhamel.control import Certificate, Indirect, Result, plan_of
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._indirect._shooting import is_free
 from jaxhamel.viz._motion._plan_page import (
     control_names,
     controls_along,
@@ -73,7 +76,11 @@ def run_plan(
     training = TrainingFolder(out, terminal, resume, started, max_seconds)
     training.begin()
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
-    with terminal.updating():
+
+    def compile_later_programs() -> None:
+        _examined_at_first(scenario, CollocationSearch(method, problem), seed)
+
+    with terminal.updating(), meanwhile(compile_later_programs):
         result = _searched(scenario, search, file, terminal, started, budget)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
@@ -142,6 +149,18 @@ def _searched(
     write_summary(out / "summary.json", stands.summary(["summary.json"]))
     guard.kept(words)
     return search.result(ending)
+
+
+def _examined_at_first(scenario: Scenario, search: CollocationSearch, seed: int) -> None:
+    """Examines the guess and closes the loop about it, which compiles the programs for the later result.
+
+    The loop's programs depend on the times of the plan, which are known if its end is.
+    """
+    search.look_at_start()
+    result = search.result(Verdict(False, "not begun"))
+    is_closed = scenario["feedback"] is not None and scenario["policy"] is None
+    if is_closed and not is_free(search.problem):
+        close_at_first(scenario, result.problem, plan_of(result), seed)
 
 
 def _not_examined(out: Path, budget: float) -> str:

@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 from jaxhamel._lanes._xla_cpu._jit import cores
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._state_feedback import instability
 from jaxhamel.cli._objects._system import named
@@ -82,8 +83,8 @@ def progress_of(trajectory: Trajectory) -> dict[str, Any]:
 def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
     """Runs `job` in a thread, beside the body of the `with` statement, to compile programs before they are needed.
 
-    Exceptions of `job` are dropped, because the code that needs the programs raises them again. On a machine with one core
-    `job` is not run. Timings: docs/performance.md#command-line.
+    Exceptions of `job` are dropped, because the code that needs the programs raises them again. After a signal the body's
+    result does not wait for `job`. On a machine with one core `job` is not run. Timings: docs/performance.md#command-line.
     """
     if cores() == 1:
         yield
@@ -96,4 +97,5 @@ def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
     thread = Thread(target=run, daemon=True)
     thread.start()
     yield  # an error in the body is raised without waiting for the thread
-    thread.join()
+    if not guard.is_signalled():
+        thread.join()
