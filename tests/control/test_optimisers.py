@@ -218,7 +218,8 @@ def test_levenberg_marquardt_refuses_a_rise_that_the_model_predicts():
     iterate = iterate._replace(candidate=jnp.array([10.0, 0.0]), predicted=cost + 7.0)
     after = advance(iterate)
     assert not after.accepted
-    assert after.model.cost == cost and after.damping > iterate.damping
+    assert after.model.cost == cost
+    assert after.damping > iterate.damping
 
 
 @pytest.mark.parametrize(("steps", "degree"), [(2, 3), (4, 5), (6, 7), (8, 5), (10, 3), (12, 7)])
