@@ -106,17 +106,18 @@ def held_errors_figure(
     *,
     title: str = "Distance from the reference path",
     unit: str = "m",
+    names: tuple[str, str] = ("with feedback", "open loop"),
 ) -> Figure:
     """The tracking errors of many robots over time, with feedback and without, on a logarithmic scale.
 
     A line is the median over the robots; a band contains 90 % of them.
 
     **Arguments:** `ts`: the times [s], `(T,)`; `closed`, `open_loop`: the errors with feedback, `(B, T)`, and without,
-    `(C, T)`, in `unit`; NaN after a motion has ended early.
+    `(C, T)`, in `unit`; NaN after a motion has ended early; `names`: those of the two in the legend, for example of two laws.
     """
     figure, axes = one_plot()
-    band(axes, ts, _positive_errors(open_loop), "series2", "open loop")
-    band(axes, ts, _positive_errors(closed), "series1", "with feedback")
+    band(axes, ts, _positive_errors(open_loop), "series2", names[1])
+    band(axes, ts, _positive_errors(closed), "series1", names[0])
     axes.set_yscale("log")
     time_axis(axes, ts, title, f"distance / {in_label(unit)}" if unit else "distance")
     legend_above(axes)
