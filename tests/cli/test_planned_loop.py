@@ -29,7 +29,7 @@ from jaxhamel.control import (
 )
 from jaxhamel.mechanics import Constant
 from jaxhamel.mechanics._tangent import retract
-from jaxhamel.viz import held_coordinates_figure, held_paths_figure
+from jaxhamel.viz import held_coordinates_figure, held_errors_figure, held_paths_figure
 from jaxhamel.viz._motion._many_motions import traced, traced_point
 
 
@@ -169,6 +169,15 @@ def test_pictures_show_the_neighbourhood_of_the_plan():
     tall = held_paths_figure(path[None], path[None], path, labels=("x", "z")).axes[0]
     assert np.ptp(tall.get_xlim()) == pytest.approx(1.4 * np.ptp(tall.get_ylim()))
     assert tall.get_ylabel() == "z / m"
+
+
+def test_errors_of_two_laws():
+    """The lines are the medians, each under the name of its law."""
+    ts, errors = np.linspace(0.0, 1.0, 5), np.array([1.0, 2.0, 4.0])[:, None] * np.ones(5)
+    axes = held_errors_figure(ts, errors, 3.0 * errors, names=("policy", "regulator")).axes[0]
+    found = {line.get_label(): line.get_ydata()[0] for line in axes.lines}
+    assert [x for name, x in found.items() if "policy" in name] == [2.0]
+    assert [x for name, x in found.items() if "regulator" in name] == [6.0]
 
 
 @pytest.mark.parametrize("predicts", ["false", "true"])
