@@ -19,6 +19,7 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel.mechanics import ROUTES, Feedback
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
+from jaxhamel.mechanics._controls._moving_parts import innermost
 
 
 def check_regulated(system, ts, q, u, route) -> None:
@@ -118,16 +119,11 @@ def check_frame(system, ts, signs) -> None:
         return
     changed = np.nonzero((signs != signs[0]) | (signs == 0))[0][0]
     raise ValueError(
-        f"The frame of {type(_inside(system)).__name__} is singular on the plan, near t = {ts[changed]:.4g} s: its "
+        f"The frame of {type(innermost(system)).__name__} is singular on the plan, near t = {ts[changed]:.4g} s: its "
         "determinant changes sign or is 0 there, so that quasi-velocities and constraints do not determine the velocity, "
         "and gains would have no meaning. Give a plan that stays on one side of this configuration, or a `frame` that is "
         "regular there."
     )
-
-
-def _inside(system):
-    """The system inside a `MovingParts` or `Kinematic`, otherwise the system."""
-    return getattr(system, "system", system)
 
 
 def check_linearised(ts, A, B) -> None:

@@ -26,6 +26,7 @@ from jaxhamel.control._loop._linearised_plan import INTERVALS, frame_signs, line
 from jaxhamel.control._loop._riccati import riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
+from jaxhamel.mechanics._controls._moving_parts import innermost
 from jaxhamel.mechanics._description._parameters import parameter, with_array_leaves
 from jaxhamel.mechanics._system import overrides
 from jaxhamel.mechanics._tangent import tangent_size
@@ -237,7 +238,7 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> tuple[Regulator
     `costs`: the matrices (Q, R, S), or None for the default of each.
     """
     at = refined(system, ts, q, u, control, steps, route)
-    if overrides(system, "frame"):
+    if overrides(innermost(system), "frame"):
         check_frame(system, at.t, frame_signs(system, at))
     rates, A, B = linearised(system, at, route)
     check_linearised(at.t, A, B)

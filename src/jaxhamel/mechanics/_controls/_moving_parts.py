@@ -230,9 +230,14 @@ def _second_rates(control: Control, t: Time, q: Configuration, u: QuasiVelocity)
 
 def has_loops(system: System) -> bool:
     """Whether the system or its inner system defines holonomic constraints."""
+    return overrides(innermost(system), "holonomic")
+
+
+def innermost(system: System) -> System:
+    """The system inside `MovingParts` and `Kinematic`, otherwise the system itself."""
     while isinstance(system, Kinematic | MovingParts):
         system = system.system
-    return overrides(system, "holonomic")
+    return system
 
 
 def _per(unit: str, time: str) -> str:

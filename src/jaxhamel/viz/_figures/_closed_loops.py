@@ -113,7 +113,7 @@ def held_errors_figure(
     A line is the median over the robots; a band contains 90 % of them.
 
     **Arguments:** `ts`: the times [s], `(T,)`; `closed`, `open_loop`: the errors with feedback, `(B, T)`, and without,
-    `(C, T)`, in `unit`; NaN after a motion has ended early; `names`: those of the two in the legend, for example of two laws.
+    `(C, T)`, in `unit`; NaN after a motion has ended early; `names`: those in the legend, for example of two laws.
     """
     figure, axes = one_plot()
     band(axes, ts, _positive_errors(open_loop), "series2", names[1])
