@@ -14,7 +14,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._violation import evaluated, largest_effect
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
-from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._interior_point._state import SearchState, displaced
 from jaxhamel.control._scaling._sizes import TypicalSizes, size_of
 
 STEP = 1e-2  # the change of controls and parameters before the search is repeated, as a share of their size
@@ -147,7 +147,8 @@ def _again(
 ) -> End:
     """Repeats the search from the point displaced by `step`, until it ends or is feasible at a cost less by `lower`."""
     floor, one = jnp.asarray(FLOOR, state.mu.dtype), jnp.asarray(1)
-    end = resumed(state._replace(w=_displaced(transcription, state.w, step), floor=floor))
+    moved = _displaced(transcription, state.w, step)
+    end = displaced(transcription, state._replace(floor=floor), moved)
     known = largest_effect(transcription, state.w, state.duals)
     change, doubt, size = np.inf, np.inf, 1 + abs(float(state.cost))
     for _ in range(LOGGED):

@@ -15,7 +15,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
-from jaxhamel.control._interior_point._state import SearchState, resumed
+from jaxhamel.control._interior_point._state import SearchState, displaced, resumed
 from jaxhamel.control._scaling._sizes import of_size, size_of
 
 # Multipliers are examined where an error of the size of the tolerance changes the cost by more than this fraction.
@@ -79,7 +79,7 @@ def _multipliers_nearby(
     estimated anew; infinite if it fails.
     """
     tolerance = jnp.asarray(tolerance / TIGHTER, state.mu.dtype)
-    begin = resumed(state._replace(w=_displaced(transcription, state.w)))
+    begin = displaced(transcription, state, _displaced(transcription, state.w))
     begin = begin._replace(estimates=jnp.asarray(True))
     end = more_iterations(transcription, begin, tolerance, jnp.asarray(LOGGED))[0]
     return largest(end) if bool(end.done) else float("inf")

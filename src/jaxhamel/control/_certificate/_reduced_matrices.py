@@ -180,6 +180,6 @@ def _blocks(transcription: Transcription, state: SearchState, parts: Parts):
         jnp.zeros_like(state.w.slack),
     )
     blocks = blocks_of(transcription, state.w)
-    eliminated = eliminate(transcription, blocks, parts.points, zeros.stages)
+    eliminated = eliminate(transcription, blocks, parts.points, parts.starts, zeros.stages)
     condensed = condense(transcription, parts, zeros, eliminated)
     return condensed.H, condensed.A, condensed.D, condensed.G

@@ -1,13 +1,14 @@
 """The nonlinear program of a collocation: unknowns, defects, costs and limits.
 
-On interval i the state is X = (ξ, u), q = q̄_i·exp(ξ), in the chart about a base q̄_i. It is the polynomial with
+On interval i the state is X = (ξ, u), q = q_i·exp(ξ), in the chart about the interval's first node q_i. It is the
+polynomial with
 
-    Σ_k ℓ_k′(τ_j) X_k = h f(X_j) ,   f = (dexp⁻¹_{−ξ} v, u̇) ,   X_0 = x_i ,
-    x_{i+1} = (log(q̄_{i+1}⁻¹ q̄_i exp(ξ_end)), u_end) ,   X_end = Σ_k ℓ_k(1) X_k .
+    Σ_k ℓ_k′(τ_j) X_k = h f(X_j) ,   f = (dexp⁻¹_{−ξ} v, u̇) ,   X_0 = (0, u_i) ,
+    q_{i+1} = q_i exp(ξ_end) ,   X_end = Σ_k ℓ_k(1) X_k .
 
-During a step of Newton's method the bases are constant. After the step they move to the nodes, where ξ = 0 (`rebased`), so
-that the coordinates of a node are those of its own tangent space; the first base stays at the problem's initial state, from
-which free coordinates are counted. Costs are integrated by the rule's quadrature.
+The unknowns of nodes and stages are coordinates about a base q̄_i, which is the node before a step of Newton's method
+(`_charts/_bases.py`). The first interval has its chart about the problem's initial state, from which free coordinates are
+counted, and X_0 = x_0. Costs are integrated by the rule's quadrature.
 """
 
 from typing import Any, NamedTuple
@@ -273,39 +274,3 @@ class Transcription(eqx.Module):
 def along(tree: Any, index: Any) -> Any:
     """Indexes the leading axis of each array of a tree."""
     return jax.tree.map(lambda x: x[index], tree)
-
-
-class InCharts(NamedTuple):
-    """An iterate, and the multipliers that are covectors of its charts: λ of the nodes and μ of the stages."""
-
-    w: CollocationPoint
-    costates: Float[Array, "N+1 d"]
-    stages: Float[Array, "N s d"]
-
-
-def rebased(transcription: Transcription, old: InCharts) -> InCharts:
-    """The same iterate and multipliers in charts about the nodes, except for the first chart, which stays:
-
-        ξ′ = φ(ξ) = log(q̄′⁻¹ q̄ exp(ξ)) ,    λ′ = dφ⁻ᵀ λ = dψᵀ λ ,    ψ = φ⁻¹ ,
-
-    since a small residual r becomes r′ = dφ r, and λ·r = λ′·r′. With the old multipliers the Lagrangian's gradient after a
-    whole step was of first order in the step (docs/performance.md#multipliers-in-new-charts).
-
-    The polynomial in a new chart differs from the one in the old chart by the error of the transcription.
-    """
-    n, space = transcription.system.space.dim, transcription.system.space
-    w, before = old.w, slice(None, -1)
-    nodes, _ = transcription.states(w)
-    nodes = jax.tree.map(lambda new, base: new.at[0].set(base[0]), nodes, w.q)
-
-    def point(base, node, X, multiplier):
-        xi = space.local(node, space.retract(base, X[:n]))
-        _, pulled_back = jax.vjp(lambda xi: space.local(base, space.retract(node, xi)), xi)
-        covector = pulled_back(multiplier[:n])[0]
-        return jnp.concatenate([xi, X[n:]]), jnp.concatenate([covector, multiplier[n:]])
-
-    stages = jax.vmap(jax.vmap(point, (None, None, 0, 0)))
-    X, mu = stages(along(w.q, before), along(nodes, before), w.X, old.stages)
-    _, costates = jax.vmap(point)(w.q, nodes, w.x, old.costates)
-    new = w._replace(q=nodes, x=w.x.at[1:, :n].set(0.0), X=X.at[0].set(w.X[0]))
-    return InCharts(new, costates.at[0].set(old.costates[0]), mu.at[0].set(old.stages[0]))

@@ -26,7 +26,7 @@ from jaxhamel.control._certificate._isolation import FLOOR, STEP
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._derivatives_of_optima._lagrangian import constraints_times
 from jaxhamel.control._derivatives_of_optima._neighbour import barrier_parameter
-from jaxhamel.control._interior_point._derivatives import Duals, Parts, parts_of, values_of
+from jaxhamel.control._interior_point._derivatives import Duals, parts_of, values_of
 from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import first_state
@@ -86,7 +86,7 @@ def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: D
     the part of the previous multipliers that the equations do not determine.
     """
     parts = parts_of(transcription, w, duals)
-    flat = Parts(*(x._replace(hessian=jnp.zeros_like(x.hessian)) for x in parts))
+    flat = parts.with_hessians(0.0)
     residuals = jax.tree.map(jnp.zeros_like, values_of(transcription, w, parts)[1])
     zero = jnp.zeros((), w.X.dtype)
     numbers = zero, zero + UNIT, zero + PENALTY

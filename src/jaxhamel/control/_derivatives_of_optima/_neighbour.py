@@ -91,12 +91,12 @@ def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, dua
     """
     parts = parts_of(*_constant((transcription, w, duals)))
     slopes = lagrangian_gradients(transcription, w, duals)
-    return Parts(
-        *(
-            part._replace(gradient=part.gradient + slope - jax.lax.stop_gradient(slope))
-            for part, slope in zip(parts, slopes, strict=True)
-        )
+    own = parts.points, parts.ends, parts.first, parts.last
+    points, ends, first, last = (
+        part._replace(gradient=part.gradient + slope - jax.lax.stop_gradient(slope))
+        for part, slope in zip(own, slopes, strict=True)
     )
+    return Parts(points, ends, first, last, parts.starts)
 
 
 def _constant(tree: Any) -> Any:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel.control._charts._start_nodes import StartDerivatives, turning_of
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Derivatives, Parts, Residuals
 from jaxhamel.control._interior_point._stage_equations import (
@@ -77,6 +78,7 @@ def eliminate(
     transcription: Transcription,
     blocks: tuple[StageBlock, ...],
     points: Derivatives,
+    starts: StartDerivatives,
     defects: Float[Array, "N s d"],
 ) -> Eliminated:
     """Eliminates the stages of all intervals; `defects`: the residuals of the stage equations."""
@@ -84,10 +86,12 @@ def eliminate(
     def one(*given):
         return _eliminate(transcription, blocks, *given)
 
-    return jax.vmap(one)(points, defects)
+    return jax.vmap(one)(points, starts, defects)
 
 
-def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect) -> Eliminated:
+def _eliminate(
+    transcription: Transcription, blocks, point: Derivatives, start: StartDerivatives, defect
+) -> Eliminated:
     """Eliminates the stages of one interval."""
     shapes = Shapes.of(transcription)
     d, s, m = shapes.d, len(transcription.rule.points), transcription.n_controls
@@ -95,6 +99,7 @@ def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect)
     J = point.jacobian[:, :d]  # (s, d, y) of h f, y = (X, c, p)
     unit = jnp.eye(d, dtype=defect.dtype)
     of_delta = -jnp.asarray(derivative[:, 0], defect.dtype)[:, None, None] * unit[None]
+    of_delta = _with_turning(transcription, of_delta, -start.jacobian[:-1])
     of_points = jnp.eye(s, dtype=defect.dtype)
     of_c = J[:, :, None, d : d + m] * of_points[:, None, :, None]
     right = (of_delta, of_c.reshape(s, d, shapes.c), J[:, :, d + m :], -defect[..., None])
@@ -105,7 +110,13 @@ def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect)
     return Eliminated(found[..., :-1], found[..., -1], equations)
 
 
-def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
+def _with_turning(transcription: Transcription, of_delta: Array, more: Array) -> Array:
+    """Derivatives by δ `(…, d, o)` plus those `more` of turning coordinates by turning coordinates of the node."""
+    T = turning_of(transcription)
+    return of_delta.at[..., T[:, None], T].add(more)
+
+
+def maps(transcription: Transcription, eliminated: Eliminated, start: StartDerivatives) -> Maps:
     """The unknowns of all parts of one interval as functions of its outer unknowns."""
     shapes, s, m = (
         Shapes.of(transcription),
@@ -118,7 +129,9 @@ def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
     Y = jnp.concatenate([eliminated.Z[1:], of_c, of_p], axis=1)
     y = jnp.concatenate([eliminated.z[1:], jnp.zeros((s, m + shapes.p), of_c.dtype)], axis=1)
     end = transcription.constants("end")
-    return Maps((Y, y), (jnp.tensordot(end, eliminated.Z, 1), end @ eliminated.z))
+    Y_end = jnp.tensordot(end, eliminated.Z, 1)
+    Y_end = _with_turning(transcription, Y_end, start.jacobian[-1])
+    return Maps((Y, y), (Y_end, end @ eliminated.z))
 
 
 def condense(
@@ -130,7 +143,7 @@ def condense(
         return _condense(transcription, *given)
 
     H, g, A, b, G, excess = jax.vmap(one)(
-        parts.points, parts.ends, residuals.gaps, residuals.limits, eliminated
+        parts.points, parts.ends, parts.starts, residuals.gaps, residuals.limits, eliminated
     )
     H, g, D, e = _with_ends(transcription, parts, residuals.conditions, H, g, A, b)
     return _from_first_node(transcription, Condensed(H, g, A, b, D, e, G, excess))
@@ -166,17 +179,35 @@ def _from_first_node(transcription: Transcription, condensed: Condensed) -> Cond
     return condensed._replace(**new)
 
 
-def _condense(transcription, points: Derivatives, end: Derivatives, gap, excess, eliminated):
-    at, d = maps(transcription, eliminated), transcription.size
+def _condense(
+    transcription,
+    points: Derivatives,
+    end: Derivatives,
+    start: StartDerivatives,
+    gap,
+    excess,
+    eliminated,
+):
+    at, d = maps(transcription, eliminated, start), transcription.size
     (Y, y), (Y_end, y_end) = at.points, at.end
     HY = jnp.einsum("jyz,jzb->jyb", points.hessian, Y)
     H = jnp.einsum("jya,jyb->ab", Y, HY) + Y_end.T @ end.hessian @ Y_end
     slope = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
     g = jnp.einsum("jya,jy->a", Y, slope) + Y_end.T @ (end.gradient + end.hessian @ y_end)
+    H, g = _with_starts(transcription, start, H, g, Y, y)
     of_limits = points.jacobian[:, d:]
     G = jnp.einsum("jry,jya->jra", of_limits, Y).reshape(-1, H.shape[0])
     excess = (excess + jnp.einsum("jry,jy->jr", of_limits, y)).ravel()
     return H, g, end.jacobian @ Y_end, gap + end.jacobian @ y_end, G, excess
+
+
+def _with_starts(transcription, start: StartDerivatives, H, g, Y, y):
+    """(H, g) with the second derivatives by the first node and by (node, stages)."""
+    T = turning_of(transcription)
+    own, across = start.hessian[:, : len(T)], start.hessian[:, len(T) :]
+    rows = across @ Y[:, T].reshape(across.shape[1], Y.shape[-1])
+    H = H.at[T].add(rows).at[:, T].add(rows.T).at[T[:, None], T].add(own)
+    return H, g.at[T].add(across @ y[:, T].ravel())
 
 
 def _with_ends(transcription, parts: Parts, conditions, H, g, A, b):

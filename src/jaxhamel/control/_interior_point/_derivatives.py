@@ -15,6 +15,12 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._one_lane import lanes_if_short
 from jaxhamel._typing import Scalar
+from jaxhamel.control._charts._bases import about_nodes, in_old_charts, turning
+from jaxhamel.control._charts._start_nodes import (
+    StartDerivatives,
+    no_start_derivatives,
+    start_derivatives,
+)
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._interior_point._point_derivatives import (
@@ -48,15 +54,21 @@ class Duals(NamedTuple):
 
 class Parts(NamedTuple):
     """The derivatives of all parts: at collocation points, with leading axes `(N, s)`; at the ends of intervals, `(N,)`; at
-    the first and at the last time.
+    the first and at the last time; by the first nodes of the intervals.
 
-    The value at a collocation point is (h f, limits), with the multipliers (−μ, multipliers of the limits).
+    The value at a collocation point is (h f, limits), with the multipliers (−μ, multipliers of the limits). The nodes are
+    the bases of their charts.
     """
 
     points: Derivatives
     ends: Derivatives
     first: Derivatives
     last: Derivatives
+    starts: StartDerivatives
+
+    def with_hessians(self, factor: Scalar | float) -> "Parts":
+        """The same parts with all Hessians multiplied by `factor`."""
+        return Parts(*(part._replace(hessian=factor * part.hessian) for part in self))  # pyright: ignore[reportArgumentType]
 
 
 class Places(NamedTuple):
@@ -93,7 +105,9 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
     points = _all_points(transcription, w, multipliers)
     ends = _all_ends(transcription, w, duals.costates[1:])
-    return Parts(points, ends, *both_ends_of(transcription, w, duals))
+    of_ends = jnp.einsum("ia,iab->ib", duals.costates[1:], ends.jacobian)
+    starts = start_derivatives(transcription, w, duals.stages, of_ends)
+    return Parts(points, ends, *both_ends_of(transcription, w, duals), starts)
 
 
 def both_ends_of(
@@ -149,7 +163,9 @@ def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
         )
 
     points = of(d + w.slack.shape[2], y_point, intervals, s)
-    return Parts(points, of(d, d, intervals), *map(of, rows, y_ends))
+    starts = no_start_derivatives(transcription, w)
+    first, last = map(of, rows, y_ends)
+    return Parts(points, of(d, d, intervals), first, last, starts)
 
 
 def rows_of_conditions(transcription: Transcription, w: CollocationPoint) -> tuple[int, int]:
@@ -254,7 +270,17 @@ class Residuals(NamedTuple):
 
 
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
-    """(J, residuals) of an iterate."""
+    """(J, residuals) of an iterate; the polynomials are those in the charts about its nodes, whatever the bases are."""
+    return evaluate_in_charts(transcription, w, bool(turning(transcription.system.space)))
+
+
+def evaluate_in_charts(
+    transcription: Transcription, w: CollocationPoint, about: bool = False
+) -> tuple[Scalar, Residuals]:
+    """(J, residuals) of an iterate, with the polynomials in the charts about its nodes or about its bases."""
+    ends, bases = transcription.intervals(w), w
+    w = about_nodes(transcription, w) if about else w
+    intervals = transcription.intervals(w)._replace(next_q=ends.next_q, next_x=ends.next_x)
     values = lanes_if_short(lambda at, y: at_point(transcription, at, y))
     found = values(*points_of(transcription, w))
     values, costs = by_intervals(w, found)
@@ -265,10 +291,13 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
         gap = transcription.end(interval, transcription.constants("end") @ all_X)
         return transcription.constants("derivative") @ all_X, gap
 
-    slopes, gaps = jax.vmap(one)(transcription.intervals(w), w.X)
-    pairs = zip(_both_ends(transcription, w), ends_unknowns(transcription, w), strict=True)
+    slopes, gaps = jax.vmap(one)(intervals, w.X)
+    pairs = zip(_both_ends(transcription, bases), ends_unknowns(transcription, bases), strict=True)
     (before, first_cost), (after, last_cost) = (function(y) for function, y in pairs)
-    residuals = Residuals(slopes - rates, gaps, jnp.concatenate([before, after]), limits - w.slack)
+    defects = slopes - rates
+    if about:
+        defects = in_old_charts(transcription, bases.X, w.X, defects)
+    residuals = Residuals(defects, gaps, jnp.concatenate([before, after]), limits - w.slack)
     return jnp.sum(costs) + first_cost + last_cost, residuals
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Scalar
+from jaxhamel.control._charts._start_nodes import StartDerivatives, turning_of
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._condensation import (
     Condensed,
@@ -149,7 +150,7 @@ def direction(
     """
     barrier = barrier_of(transcription, w, duals, mu)
     blocks = blocks_of(transcription, w)
-    eliminated = eliminate(transcription, blocks, parts.points, residuals.stages)
+    eliminated = eliminate(transcription, blocks, parts.points, parts.starts, residuals.stages)
     condensed = condense(transcription, parts, residuals, eliminated)
     condensed = with_bounds(transcription, condensed, w, duals, mu)
     raised = shift * jax.vmap(jnp.diag)(lengths_of(transcription))
@@ -231,7 +232,8 @@ def _recover(
     def one(*given):
         return _recover_interval(transcription, blocks, *given)
 
-    X, mus, slopes = jax.vmap(one)(eliminated, parts.points, parts.ends, limits, o, costates[1:])
+    given = parts.points, parts.ends, parts.starts, limits, o, costates[1:]
+    X, mus, slopes = jax.vmap(one)(eliminated, *given)
     equal = transcription.lower == transcription.upper
     epsilon = proximity(w.slack.dtype)
     slack = jnp.where(equal, 0.0, changes - epsilon * (limits - duals.limits))
@@ -256,14 +258,23 @@ def _share_missed(condensed: Condensed, found: Increments) -> Scalar:
 
 
 def _recover_interval(
-    transcription, blocks, eliminated, points: Derivatives, end: Derivatives, limits, o, costate
+    transcription,
+    blocks,
+    eliminated,
+    points: Derivatives,
+    end: Derivatives,
+    start: StartDerivatives,
+    limits,
+    o,
+    costate,
 ):
     """(increments of the stages X, their multipliers μ, slope of the cost) of one interval."""
-    d = transcription.size
-    (Y, y), (Y_end, y_end) = maps(transcription, eliminated)
+    d, T = transcription.size, turning_of(transcription)
+    (Y, y), (Y_end, y_end) = maps(transcription, eliminated, start)
     y, y_end = Y @ o + y, Y_end @ o + y_end
     pull = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
     pull = pull + jnp.einsum("jry,jr->jy", points.jacobian[:, d:], limits)
+    pull = pull.at[:, T].add((o[T] @ start.hessian[:, len(T) :]).reshape(len(pull), len(T)))
     pull_end = end.gradient + end.hessian @ y_end + end.jacobian.T @ costate
     total = pull[:, :d] + transcription.constants("end")[1:, None] * pull_end[None]
     derivative = np.asarray(transcription.rule.derivative)[:, 1:]
@@ -317,7 +328,7 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
         return _gradient(transcription, *given)
 
     delta, X, c, p = jax.vmap(one)(
-        parts.points, parts.ends, duals.stages, duals.limits, duals.costates[1:]
+        parts.points, parts.ends, parts.starts, duals.stages, duals.limits, duals.costates[1:]
     )
     rows = parts.first.value.shape[0]
     first = parts.first.gradient + parts.first.jacobian.T @ duals.conditions[:rows]
@@ -332,7 +343,15 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
     return jnp.max(jnp.abs(every))
 
 
-def _gradient(transcription, points: Derivatives, end: Derivatives, mu, limits, costate):
+def _gradient(
+    transcription,
+    points: Derivatives,
+    end: Derivatives,
+    start: StartDerivatives,
+    mu,
+    limits,
+    costate,
+):
     """The gradient of the Lagrangian, (∂L/∂δ_i, ∂L/∂X, ∂L/∂c, ∂L/∂p), of one interval."""
     d, m = transcription.size, transcription.n_controls
     multipliers = jnp.concatenate([-mu, limits], axis=1)
@@ -341,4 +360,7 @@ def _gradient(transcription, points: Derivatives, end: Derivatives, mu, limits, 
     all_X = jnp.concatenate([jnp.zeros_like(pull[:1, :d]), pull[:, :d]])
     all_X = all_X + transcription.constants("derivative").T @ mu
     all_X = all_X + transcription.constants("end")[:, None] * pull_end[None]
-    return all_X[0], all_X[1:], pull[:, d : d + m], jnp.sum(pull[:, d + m :], axis=0)
+    covectors = jnp.concatenate([mu, pull_end[None]])[:, turning_of(transcription)]
+    of_start = jnp.einsum("ja,jab->b", covectors, start.jacobian)
+    delta = all_X[0].at[turning_of(transcription)].add(of_start)
+    return delta, all_X[1:], pull[:, d : d + m], jnp.sum(pull[:, d + m :], axis=0)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
+from jaxhamel.control._charts._start_nodes import no_start_derivatives, start_jacobian
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Derivatives,
@@ -36,7 +37,10 @@ def gauss_newton_parts(transcription: Transcription, w: CollocationPoint, duals:
     """
     points = jax.vmap(partial(_point, transcription))(*points_of(transcription, w))
     ends = jax.vmap(partial(_end, transcription))(transcription.intervals(w), w.X)
-    return Parts(by_intervals(w, points), ends, *both_ends_of(transcription, w, duals))
+    points = by_intervals(w, points)
+    starts = no_start_derivatives(transcription, w)
+    starts = starts._replace(jacobian=start_jacobian(transcription, w))
+    return Parts(points, ends, *both_ends_of(transcription, w, duals), starts)
 
 
 def _point(

@@ -13,11 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from jaxhamel._typing import Scalar
+from jaxhamel.control._charts._bases import InCharts, rebased
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
-    InCharts,
     Transcription,
-    rebased,
 )
 from jaxhamel.control._interior_point._barrier import (
     barrier_function,
@@ -205,7 +204,7 @@ def _newton(
     t, state = setting.transcription, setting.state
     own = jnp.where(kind == ESTIMATE, 0.0, 1.0).astype(shift.dtype)
     at = scaled(t, state.w, state.duals, setting.parts)
-    parts = Parts(*(x._replace(hessian=own * x.hessian) for x in at.parts))
+    parts = at.parts.with_hessians(own)
     residuals = jax.tree.map(lambda x: own * x, scaled_residuals(t.sizes, residuals))
     shift = jnp.where(kind == ESTIMATE, 1.0, shift)
     penalty = jnp.where(kind == ESTIMATE, 100.0, setting.penalty)

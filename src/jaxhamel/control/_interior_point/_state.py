@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Int
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
+from jaxhamel.control._charts._bases import InCharts, rebased, turning
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -150,6 +151,20 @@ def resumed(state: SearchState) -> SearchState:
     known, no = emptied(state.filter), jnp.asarray(False)
     fresh = {"done": no, "estimates": no, "near": nothing, "stuck": nothing}
     return strong(state._replace(filter=known, **fresh))
+
+
+def displaced(transcription: Transcription, state: SearchState, w: CollocationPoint) -> SearchState:
+    """The state from which a search continues at another iterate, whose nodes need not be the bases of their charts."""
+    state = resumed(state._replace(w=w))
+    return about_own_nodes(transcription, state) if turning(transcription.system.space) else state
+
+
+@compiled_with(QUICK)
+def about_own_nodes(transcription: Transcription, state: SearchState) -> SearchState:
+    """The state with its nodes as the bases of their charts."""
+    old = InCharts(state.w, state.duals.costates, state.duals.stages)
+    w, costates, stages = rebased(transcription, old)
+    return state._replace(w=w, duals=state.duals._replace(costates=costates, stages=stages))
 
 
 def strong(state: SearchState) -> SearchState:

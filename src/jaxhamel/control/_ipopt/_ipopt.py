@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
+from jaxhamel.control._charts._bases import InCharts, rebased
 from jaxhamel.control._checks._methods import check_ipopt, imported_ipyopt
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
@@ -121,6 +122,8 @@ class _SparseProgram:
         p, *of_bounds = _central(of_p, of_p * z[split:], *bounds, low[split:], high[split:])
         w = iterate_of(self.like, t, jnp.concatenate([self.of_z[:split] * z[:split], p]))
         duals = duals_of(self.like, multipliers / self.of_g, (of_bounds[0], of_bounds[1]))
+        w, costates, stages = rebased(t, InCharts(w, duals.costates, duals.stages))
+        duals = duals._replace(costates=costates, stages=stages)
         size = of_size(jnp.ones_like(w.slack), size_of(t.sizes, "limits"))
         value, low, high = evaluate(t, w)[1].limits, size * duals.low, size * duals.high
         slack, low, high = _central(size, value, t.lower, t.upper, low, high)

@@ -1,7 +1,8 @@
 """A transcription as a sparse nonlinear program: unknowns z, constraints g(z), and the places of their derivatives.
 
 z = (x_1 … x_N, X, c, p) and g = (stage defects, gaps, conditions, limits). Derivatives are the blocks of `parts_of`, whose
-entries have fixed places in the Jacobian and in the lower triangle of the Hessian; entries at one place add up.
+entries have fixed places in the Jacobian and in the lower triangle of the Hessian; entries at one place add up. IPOPT knows
+no charts that move: its polynomials are those in the charts about the nodes of the guess.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate, parts_of
+from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate_in_charts, parts_of
 from jaxhamel.control._scaling._sizes import TypicalSizes
 
 FIXED = -1  # place of those entries of the initial state that are given, not unknown
@@ -176,7 +177,7 @@ def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Arra
 @compiled_with(FEW_RUNS)
 def values_at(transcription: Transcription, like: CollocationPoint, z: Array) -> Any:
     """The cost J and the constraints g at z."""
-    cost, r = evaluate(transcription, iterate_of(like, transcription, z))
+    cost, r = evaluate_in_charts(transcription, iterate_of(like, transcription, z))
     parts = (r.stages.ravel(), r.gaps.ravel(), r.conditions, r.limits.ravel())
     return cost, jnp.concatenate(parts)
 

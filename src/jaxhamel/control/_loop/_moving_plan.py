@@ -9,9 +9,7 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
-    InCharts,
     Transcription,
-    rebased,
 )
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -24,7 +22,13 @@ from jaxhamel.control._interior_point._filter import emptied, empty_filter
 from jaxhamel.control._interior_point._gauss_newton import gauss_newton_parts
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._line_search import after_step
-from jaxhamel.control._interior_point._state import SearchState, errors_of, resumed, strong
+from jaxhamel.control._interior_point._state import (
+    SearchState,
+    about_own_nodes,
+    errors_of,
+    resumed,
+    strong,
+)
 
 HESSIANS = {"gauss-newton": gauss_newton_parts, "exact": parts_of}
 ROUNDING = 1e-6  # shares of an interval below this count as rounding
@@ -161,10 +165,7 @@ def improved(
 
     none = jnp.full_like(acceptable, jnp.inf)
     state, _, found = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int), none))
-    old = InCharts(state.w, state.duals.costates, state.duals.stages)
-    w, costates, stages = rebased(transcription, old)
-    duals = state.duals._replace(costates=costates, stages=stages)
-    return state._replace(w=w, duals=duals), found
+    return about_own_nodes(transcription, state), found
 
 
 def _iteration(

@@ -8,8 +8,10 @@ import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel.control._charts._start_nodes import StartDerivatives, turning_of
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Derivatives, Duals, Parts, Residuals
 from jaxhamel.control._interior_point._direction import Direction
@@ -42,8 +44,8 @@ def scaled(transcription: Transcription, w: CollocationPoint, duals: Duals, part
         p_upper=transcription.p_upper / p,
     )
     w = w._replace(slack=in_size(w.slack, limits), p=w.p / p)
-    points = len(transcription.rule.points)
-    return Scaled(bounds, w, scaled_duals(sizes, duals), _scaled_parts(sizes, points, parts))
+    points, T = len(transcription.rule.points), turning_of(transcription)
+    return Scaled(bounds, w, scaled_duals(sizes, duals), _scaled_parts(sizes, points, T, parts))
 
 
 def scaled_duals(sizes: TypicalSizes, duals: Duals) -> Duals:
@@ -61,7 +63,7 @@ def scaled_residuals(sizes: TypicalSizes | None, residuals: Residuals) -> Residu
     return Residuals(*map(in_size, residuals, by))
 
 
-def _scaled_parts(sizes: TypicalSizes, points: int, parts: Parts) -> Parts:
+def _scaled_parts(sizes: TypicalSizes, points: int, T: np.ndarray, parts: Parts) -> Parts:
     """The derivatives of the divided equations by the divided unknowns; `points`: their number in an interval."""
     x, c, p, conditions, limits = sizes
     controls = jnp.tile(c, points)
@@ -71,6 +73,18 @@ def _scaled_parts(sizes: TypicalSizes, points: int, parts: Parts) -> Parts:
         _scaled_part(parts.ends, x, x),
         _scaled_part(parts.first, conditions[:rows], jnp.concatenate([controls, p])),
         _scaled_part(parts.last, conditions[rows:], jnp.concatenate([x, controls, p])),
+        _scaled_starts(x[T], points, parts.starts),
+    )
+
+
+def _scaled_starts(
+    x: Float[Array, " t"], points: int, starts: StartDerivatives
+) -> StartDerivatives:
+    """The derivatives by nodes and stages with the sizes `x` of their coordinates."""
+    columns = jnp.tile(x, points + 1)
+    return StartDerivatives(
+        of_size(starts.jacobian, x[None] / x[:, None]),
+        of_size(starts.hessian, x[:, None] * columns[None]),
     )
 
 
