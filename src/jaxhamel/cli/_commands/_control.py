@@ -93,7 +93,7 @@ def run_control(
         file.remove()
     else:
         file.write(search.to_arrays())
-    ended_early = outcome.ended_before("all figures were")
+    ended_early = outcome.ended_before("all figures were written")
     write_summary(out / "summary.json", ended_early.summary(["summary.json"]))
     guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
     stands = ended[0] in ("success", "stopped")

@@ -105,7 +105,7 @@ def _with_closed_loop(
     scenario = outcome.scenario
     _write_tables(out, result)
     if scenario["feedback"] is not None:
-        ended = outcome.ended_before("the closed loop was")
+        ended = outcome.ended_before("the closed loop was written")
         write_summary(out / "summary.json", ended.summary(["summary.json"]))
         guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
     outcome, loop_charts, robot = closed_about(

@@ -37,13 +37,12 @@ class Outcome:
     top: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    def ended_before(self, what: str) -> "Outcome":
-        """The outcome if the command is ended before it has written `what`, which a successful command writes."""
+    def ended_before(self, event: str) -> "Outcome":
+        """The outcome of a command that is ended before an `event` with which it would have succeeded."""
         if self.status != "success":
             return self
-        return replace(
-            self, status="interrupted", message=f"{self.message}; ended before {what} written"
-        )
+        message = f"{self.message}; ended before {event}"
+        return replace(self, status="interrupted", message=message)
 
     def summary(self, files: list[str]) -> dict[str, Any]:
         """The content of summary.json."""
