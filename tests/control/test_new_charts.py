@@ -14,7 +14,7 @@ from jaxhamel import control
 from jaxhamel.control._charts._bases import InCharts, about_nodes, rebased, turning
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._transcription import along
-from jaxhamel.control._interior_point._derivatives import evaluate
+from jaxhamel.control._interior_point._derivatives import evaluate, parts_of, values_of
 from jaxhamel.control._interior_point._interior_point import more_iterations
 from jaxhamel.control._interior_point._state import resumed
 
@@ -142,6 +142,8 @@ def test_the_discrete_problem_does_not_depend_on_the_charts(solved):
     new = rebased(t, InCharts(w, duals.costates, duals.stages))
     before, after = duals.stages * there.stages, new.stages * here.stages
     np.testing.assert_allclose(before.sum(2), after.sum(2), rtol=1e-9, atol=1e-11)
+    defects = values_of(t, new.w, parts_of(t, new.w, duals))[1].stages
+    np.testing.assert_allclose(here.stages, defects, atol=1e-12)
 
 
 def test_coordinates_that_turn():
