@@ -131,7 +131,7 @@ def close_loop(
 def close_at_first(
     scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int
 ) -> None:
-    """Compiles the programs of `close_loop`, with the plan of the search's first control in place of the result."""
+    """Compiles the programs of `close_loop` before there is a result; `plan` is that of the first control of the search."""
     law = regulator_of(scenario, plan)
     robots = robots_of(scenario, problem, plan, seed)
     point = _point_of(problem, plan)
@@ -194,7 +194,7 @@ def _closed_and_open_loop(
 
 
 def _point_of(problem: ControlProblem, plan: MotionPlan) -> TracedPoint | None:
-    """The point whose path is drawn; None if the task has a path of its own."""
+    """Returns the point whose path is drawn, or None for a task with a given path, which is drawn instead."""
     return None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
 
 

@@ -152,9 +152,9 @@ def _searched(
 
 
 def _examined_at_first(scenario: Scenario, search: CollocationSearch, seed: int) -> None:
-    """Examines the guess and closes the loop about it, which compiles the programs for the later result.
+    """Compiles the programs that will examine the result and simulate its closed loop, by running them on the guess.
 
-    The loop's programs depend on the times of the plan, which are known if its end is.
+    The programs of the closed loop depend on the times of the plan. They are compiled only if its end time is fixed.
     """
     search.look_at_start()
     result = search.result(Verdict(False, "not begun"))

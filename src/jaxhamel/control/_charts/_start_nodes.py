@@ -26,7 +26,7 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 
 
 class StartDerivatives(NamedTuple):
-    """What the derivatives by the turning coordinates ξ `(t,)` of the intervals' first nodes have beyond D_j0 and e_0.
+    """Terms of the derivatives by the turning coordinates ξ `(t,)` of the intervals' first nodes besides D_j0 and e_0.
 
     - `jacobian`: of the stages' defects and of X_end, in the same coordinates, `(N, s+1, t, t)`.
     - `hessian`: of the Lagrangian, by ξ and by ξ, X_1 … X_s in the same coordinates, `(N, t, (s+1) t)`.
@@ -68,7 +68,7 @@ def start_derivatives(
     stages: Float[Array, "N s d"],
     ends: Float[Array, "N d"],
 ) -> StartDerivatives:
-    """All derivatives at an iterate whose nodes are the bases.
+    """Computes these derivatives at an iterate, each of whose nodes must be the base of its chart.
 
     **Arguments:** `stages`: the multipliers of the stages' defects; `ends`: the covectors λᵀ ∂(gap)/∂X_end.
     """

@@ -270,14 +270,14 @@ class Residuals(NamedTuple):
 
 
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
-    """(J, residuals) of an iterate; the polynomials are those in the charts about its nodes, whatever the bases are."""
+    """Returns the cost J and the residuals of an iterate, whose polynomials are those in the charts about its nodes."""
     return evaluate_in_charts(transcription, w, bool(turning(transcription.system.space)))
 
 
 def evaluate_in_charts(
     transcription: Transcription, w: CollocationPoint, about: bool = False
 ) -> tuple[Scalar, Residuals]:
-    """(J, residuals) of an iterate, with the polynomials in the charts about its nodes or about its bases."""
+    """The same; if not `about`, the polynomials are those in the charts about the bases."""
     ends, bases = transcription.intervals(w), w
     w = about_nodes(transcription, w) if about else w
     intervals = transcription.intervals(w)._replace(next_q=ends.next_q, next_x=ends.next_x)

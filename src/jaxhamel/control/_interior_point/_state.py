@@ -154,14 +154,14 @@ def resumed(state: SearchState) -> SearchState:
 
 
 def displaced(transcription: Transcription, state: SearchState, w: CollocationPoint) -> SearchState:
-    """The state from which a search continues at another iterate, whose nodes need not be the bases of their charts."""
+    """Returns the state from which a search continues at another iterate `w`, in charts about the nodes of `w`."""
     state = resumed(state._replace(w=w))
     return about_own_nodes(transcription, state) if turning(transcription.system.space) else state
 
 
 @compiled_with(QUICK)
 def about_own_nodes(transcription: Transcription, state: SearchState) -> SearchState:
-    """The state with its nodes as the bases of their charts."""
+    """Returns the same state in other charts: the base of each chart is now the node itself."""
     old = InCharts(state.w, state.duals.costates, state.duals.stages)
     w, costates, stages = rebased(transcription, old)
     return state._replace(w=w, duals=state.duals._replace(costates=costates, stages=stages))

@@ -97,7 +97,7 @@ def _judged(iterate: Iterate, there, penalty) -> Iterate:
     actual = here - _merit(there.cost, there.d, iterate.y, penalty)
     ratio = actual / (here - iterate.predicted)
     started = iterate.started
-    # The ratio of two rises is positive: a second-order correction may make the model predict one, too.
+    # After a second-order correction the model may predict a rise of the merit. The ratio of two rises is positive.
     good = (actual > 0) & (ratio > 1e-4) & jnp.isfinite(there.cost) & jnp.all(jnp.isfinite(there.d))
     accepted = good | ~started
     point, model = tree.map(

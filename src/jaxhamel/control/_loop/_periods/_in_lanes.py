@@ -93,7 +93,7 @@ def in_lanes(
 
 
 def _looked_up(controller: Any, shared: tuple, plan: Periods) -> LawAtSamples | None:
-    """Looks the law up at the times of all samples; returns None if the law is not a table over time."""
+    """Evaluates a law that is a table over time at the times of all samples. Returns None for any other law."""
     table, t0 = shared
     if table is None:
         return None
