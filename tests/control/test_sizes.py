@@ -139,3 +139,34 @@ def test_problems_in_metres_and_seconds_have_no_sizes(problem):
     1e-10, and the obstacle's would not converge."""
     search = CollocationSearch(control.Collocation(intervals=6), problem())
     assert search.transcription.sizes is None
+
+
+@pytest.mark.parametrize("angle", [1e-3, 1.0, 2.5])
+def test_rounding_joins_no_rotations(angle):
+    """A body that turns about a principal axis in 1 s with the least ∫ |τ|²/2, which is 6 I² θ². The polynomials about its
+    nodes have rounding errors in the rotations about the other axes, whose difference quotients are not derivatives."""
+    turned = jnp.array([jnp.cos(angle / 2), 0.0, 0.0, jnp.sin(angle / 2)])
+    problem = control.ControlProblem(
+        Body(jnp.array([1.0, 1.2, 1.5])), jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3), jnp.array([0.0, 1.0]),
+        lambda t: jnp.zeros(3), (control.ControlEnergy(),), (control.StateAtEnd(q=turned, u=jnp.zeros(3)),),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation())
+    assert result.certificate.holds
+    assert result.certificate.second_order == "strict minimum"
+    np.testing.assert_allclose(result.cost, 6 * 1.5**2 * angle**2, rtol=1e-9)
+    sizes = result.optimum[0].sizes
+    assert sizes is None or np.allclose(sizes.x[0], sizes.x[1])
+
+
+class Body(jaxhamel.System):
+    """A rigid body with torques about its principal axes."""
+
+    inertia: jnp.ndarray
+    space = jaxhamel.SO3()
+    n_controls = 3
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.sum(self.inertia * v * v)
+
+    def force(self, t, q, v, control):
+        return control

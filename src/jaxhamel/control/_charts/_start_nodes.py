@@ -36,14 +36,6 @@ class StartDerivatives(NamedTuple):
     hessian: Float[Array, "N t w"]
 
 
-class _Terms(NamedTuple):
-    """V, Q = ∂(aᵀV)/∂X and the symmetric part S of Q V at a point of a chart, for a covector a."""
-
-    V: Float[Array, "t t"]
-    Q: Float[Array, "t t"]
-    S: Float[Array, "t t"]
-
-
 def turning_of(transcription: Transcription) -> np.ndarray:
     """The turning coordinates of the system's configurations."""
     return np.asarray(turning(transcription.system.space), int)
@@ -84,36 +76,46 @@ def start_derivatives(
 
 
 def _of_interval(transcription: Transcription, X, mu, pi) -> StartDerivatives:
-    """The derivatives of one interval; `mu`, `pi`: the covectors of its stages and of X_end."""
+    """The derivatives of one interval; `mu`, `pi`: the covectors of its stages and of X_end.
+
+    Q_a = ∂(aᵀV)/∂X. The end of the interval is one more point, whose Ξ is not differentiated by τ.
+    """
     D, e = transcription.constants("derivative"), transcription.constants("end")
-    slopes = D[:, 1:] @ X
-
-    def stage(X, slope, mu, a):
-        own, along = jax.jvp(lambda X: _terms(transcription, X, mu), (X,), (slope,))
-        return own, along, _terms(transcription, X, a)
-
-    own, along, of_a = jax.vmap(stage)(X, slopes, mu, D[:, 1:].T @ mu + jnp.outer(e[1:], pi))
-    end = _terms(transcription, e[1:] @ X, pi)
-    sums = jnp.tensordot(D[:, 1:], own.V, 1), jnp.tensordot(e[1:], own.V, 1)
-    first = own.Q @ sums[0] + along.Q @ own.V
-    twice = jnp.sum(first, axis=0) + end.Q @ sums[1]
-    by_node = jnp.sum(of_a.S + along.S, axis=0) + end.S - twice - twice.T
-    by_stages = along.Q - of_a.Q + jnp.tensordot(D[:, 1:].T, own.Q, 1)
-    by_stages = by_stages + e[1:, None, None] * end.Q[None]
-    unit = jnp.eye(X.shape[1], dtype=X.dtype)
-    of_stages = along.V - sums[0] - D[:, 0, None, None] * unit[None]
-    of_end = end.V - sums[1] - e[0] * unit
-    return StartDerivatives(
-        jnp.concatenate([of_stages, of_end[None]]),
-        jnp.concatenate([by_node, *by_stages], axis=1),
-    )
+    weights = jnp.concatenate([D[:, 1:], e[None, 1:]])
+    points = jnp.concatenate([X, e[None, 1:] @ X])
+    slopes = jnp.concatenate([D[:, 1:] @ X, jnp.zeros_like(X[:1])])
+    (V, dV), (V_tau, dV_tau) = _inverses(transcription, points, slopes)
+    of_points = jnp.concatenate([mu, pi[None]])
+    Q, Q_tau = _along(of_points, dV), _along(mu, dV_tau[:-1])
+    Q_a = _along(weights.T @ of_points, dV[:-1])
+    sums = jnp.tensordot(weights, V[:-1], 1)
+    from_stages = Q_a @ V[:-1] + Q_tau @ V[:-1] + Q[:-1] @ V_tau[:-1]
+    twice = jnp.sum(Q @ sums, axis=0) + jnp.sum(Q_tau @ V[:-1], axis=0)
+    by_node = _symmetric(jnp.sum(from_stages, axis=0) + Q[-1] @ V[-1]) - 2 * _symmetric(twice)
+    by_stages = Q_tau - Q_a + jnp.tensordot(weights.T, Q, 1)
+    of_node = jnp.concatenate([D[:, 0], e[:1]])
+    by_itself = jnp.einsum("p,ij->pij", of_node, jnp.eye(X.shape[1], dtype=X.dtype))
+    of_defects = jnp.concatenate([V_tau[:-1], V[-1:]]) - sums - by_itself
+    return StartDerivatives(of_defects, jnp.concatenate([by_node, *by_stages], axis=1))
 
 
-def _terms(transcription: Transcription, X: Float[Array, " t"], a: Float[Array, " t"]) -> _Terms:
-    V = _inverse(transcription, X)
-    Q = jax.jacfwd(lambda X: a @ _inverse(transcription, X))(X)
-    product = Q @ V
-    return _Terms(V, Q, 0.5 * (product + product.T))
+def _inverses(transcription: Transcription, points, slopes):
+    """V and ∂V/∂X at each point, and the derivatives of both along the slopes, from one program for all points."""
+
+    def at(X):
+        V = _inverse(transcription, X)
+        return V, jax.jacfwd(lambda X: _inverse(transcription, X))(X)
+
+    return jax.vmap(lambda X, slope: jax.jvp(at, (X,), (slope,)))(points, slopes)
+
+
+def _along(covectors: Float[Array, "p t"], dV: Float[Array, "p t t t"]) -> Float[Array, "p t t"]:
+    """∂(aᵀV)/∂X for a covector a at each point."""
+    return jnp.einsum("pi,pijk->pjk", covectors, dV)
+
+
+def _symmetric(matrix: Float[Array, "t t"]) -> Float[Array, "t t"]:
+    return 0.5 * (matrix + matrix.T)
 
 
 def _inverse(transcription: Transcription, X: Float[Array, " t"]) -> Float[Array, "t t"]:

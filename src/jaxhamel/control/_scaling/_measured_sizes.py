@@ -18,6 +18,7 @@ from jaxhamel.control._scaling._sizes import (
     related,
 )
 
+FAR = 4  # the second step of a difference quotient over the first one
 STEPS = 5  # the largest number of steps, from 1 to 1e12, that are tried for the size of a state by the cost
 
 
@@ -107,7 +108,7 @@ def _derivatives(
     steps = np.maximum(steps, 10 * max(map(_largest_rounding, base)))
     columns = []
     for k, step in enumerate(steps):
-        near, far = (_values(transcription, _displaced(w, k, x)) for x in (step, 2 * step))
+        near, far = (_values(transcription, _displaced(w, k, x)) for x in (step, FAR * step))
         columns.append([_slopes(*x, step) for x in zip(base, near, far, strict=True)])
     return tuple(np.stack(x, axis=1) for x in zip(*columns, strict=True))  # type: ignore[return-value]
 
@@ -132,12 +133,13 @@ def _values(
 
 
 def _slopes(at: np.ndarray, near: np.ndarray, far: np.ndarray, step: float) -> np.ndarray:
-    """The largest absolute derivatives, from values `near`, one step away, and `far`, two steps.
+    """The largest absolute derivatives, from values `near`, one step away, and `far`, `FAR` steps.
 
-    Where the derivative is zero, terms of higher order leave a difference quotient that grows with the step: it counts as 0.
+    Where the derivative is zero, terms of higher order leave a difference quotient that grows with the step, and rounding
+    errors one that falls with it: both count as 0.
     """
-    one, two = (_largest_quotients(at, x, k * step) for k, x in ((1, near), (2, far)))
-    return np.where(two > 1.5 * one, 0.0, one)
+    one, other = (_largest_quotients(at, x, k * step) for k, x in ((1, near), (FAR, far)))
+    return np.where((other > 1.5 * one) | (other < 0.5 * one), 0.0, one)
 
 
 def _largest_quotients(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
