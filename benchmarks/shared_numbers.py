@@ -126,6 +126,46 @@ class Terms(eqx.Module):
         return jax.lax.scan(one, jnp.zeros(2, x.dtype), self.terms)[0]
 
 
+class Recurrent(eqx.Module):
+    """Torques from a hidden state, which a loop of six turns computes from a state."""
+
+    layers: list
+
+    @classmethod
+    def of(cls, units):
+        return cls([_layer(*size) for size in ((units, units), (units, 4), (2, units))])
+
+    def __call__(self, *given):
+        (hidden, bias), (first, more), (last, end) = self.layers
+        x = jnp.concatenate(given[-2:])
+
+        def turn(h, k):
+            return jnp.tanh(hidden @ h + bias + first @ (x * jnp.cos(k)) + more), None
+
+        h = jax.lax.scan(turn, jnp.zeros_like(bias), jnp.arange(6.0).astype(x.dtype))[0]
+        return last @ h + end
+
+
+class Repeated(eqx.Module):
+    """Torques that a loop of six turns sums, each from the same network of functions of a state."""
+
+    network: Layers
+
+    @classmethod
+    def of(cls, units):
+        return cls(Layers.of(units))
+
+    def __call__(self, *given):
+        x = jnp.concatenate(given[-2:])
+
+        def turn(k, total):
+            s, swing = k / 6, x[2] * jnp.exp(-k / 6 * x[2] ** 2)
+            y = jnp.stack([jnp.sin(x[0] * s), jnp.cos(x[1] + s), swing, x[3] + total[0]])
+            return total + 0.2 * self.network(y) * jnp.sin(x[0] - x[1])
+
+        return jax.lax.fori_loop(0, 6, turn, jnp.zeros(2, x.dtype))
+
+
 class Many(eqx.Module):
     """Torques with 360 shared numbers in small arrays: 60 terms, each with two vectors of three numbers."""
 
@@ -151,6 +191,8 @@ CASES = {
     "table": (Table.of, None),
     "loop over terms": (Terms.of, None),
     "small arrays": (Many.of, None),
+    "recurrent network": (None, partial(Recurrent.of, 32)),
+    "network in a loop": (None, partial(Repeated.of, 32)),
 }
 
 

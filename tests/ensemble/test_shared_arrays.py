@@ -46,6 +46,19 @@ def by_terms(t, y, args):
     return jnp.stack([y[1], -own * y[0] + 0.1 * total, -y[2]])
 
 
+def recurrent(t, y, args):
+    """A rate with a hidden state that a loop computes, and a loop that adds a network of the sum so far."""
+    weights, own = args
+    first, bias, second, last = weights
+
+    def turn(h, s):
+        return jnp.tanh(second @ h + first @ (y * jnp.cos(s * t)) + bias), None
+
+    h = jax.lax.scan(turn, bias, jnp.arange(3.0).astype(y.dtype))[0]
+    more = jax.lax.fori_loop(0, 3, lambda i, x: x + network(weights, jnp.sin(own * x)), last @ h)
+    return 0.3 * more - own * y * jnp.array([1.0, 0.5, 0.2], y.dtype)
+
+
 SMALL = [list(RNG.normal(size=(2, 3))) for _ in range(12)]
 
 
@@ -101,6 +114,8 @@ def compared(found, exact, tolerance):
     [
         (learned, WEIGHTS, np.float64, {"checkpoint": False}),
         (learned, WEIGHTS, np.float32, {"checkpoint": True}),
+        (recurrent, WEIGHTS, np.float64, {"checkpoint": False}),
+        (recurrent, WEIGHTS, np.float32, {"checkpoint": True}),
         (by_terms, TERMS, np.float64, {}),
         (by_small_arrays, SMALL, np.float64, {}),
         # a fusion beside slices of the results: it took all memory while it was compiled
@@ -115,20 +130,21 @@ def test_reverse_mode_is_that_of_plain_jax(rate, shared, kind, options):
     compared(found, exact, 200 * np.finfo(kind).eps)
 
 
-def test_forward_mode_and_differences_agree_with_reverse_mode():
+@pytest.mark.parametrize("rate", [learned, recurrent])
+def test_forward_mode_and_differences_agree_with_reverse_mode(rate):
     given = jax.tree.map(jnp.asarray, (Y0, WEIGHTS, OWN))
     along = jax.tree.map(jnp.cos, given)
-    loss = partial(total, partial(in_lanes, learned))
-    gradient, rate = ensemble.jit(
+    loss = partial(total, partial(in_lanes, rate))
+    gradient, along_it = ensemble.jit(
         lambda *x: (jax.grad(loss, (0, 1, 2))(*x), jax.jvp(loss, x, along)[1])
     )(*given)
     by_gradient = sum(map(jnp.vdot, jax.tree.leaves(gradient), jax.tree.leaves(along)))
-    np.testing.assert_allclose(by_gradient, rate, rtol=1e-12)
+    np.testing.assert_allclose(by_gradient, along_it, rtol=1e-12)
     value, step = jax.jit(loss), 1e-5
     shifted = [
         value(*jax.tree.map(lambda x, v, s=s: x + s * step * v, given, along)) for s in (1, -1)
     ]
-    np.testing.assert_allclose((shifted[0] - shifted[1]) / (2 * step), rate, rtol=1e-6)
+    np.testing.assert_allclose((shifted[0] - shifted[1]) / (2 * step), along_it, rtol=1e-6)
 
 
 QUATERNIONS, RATES = unit_quaternions(RNG, B), RNG.normal(size=(B, 3))

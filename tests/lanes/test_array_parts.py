@@ -66,7 +66,7 @@ def test_parts_run_in_turn():
     closed = jax.make_jaxpr(network)(LAYER, BIAS, MATRIX, STATES[0])
     flags = [False, False, False, True]
     found = array_parts(closed, flags, LANES)
-    assert [part.in_lanes for part in found.parts] == [False, True, False, True]
+    assert [part.kind for part in found.parts] == ["arrays", "scalars"] * 2
     products = [
         sum(e.primitive.name == "dot_general" for e in part.program.jaxpr.eqns)
         for part in found.parts
@@ -83,7 +83,7 @@ def test_few_lanes_keep_layers_but_no_other_arrays():
     """Written out into one kernel, the gradient of a layer takes the compiler minutes for a single lane, too. Sums over many
     small matrices, as in a chain of bodies, are written out for few lanes."""
     closed = jax.make_jaxpr(lambda layer, x: jnp.tanh(layer @ x))(LAYER, STATES[0])
-    assert [part.in_lanes for part in array_parts(closed, [False, True], 1).parts] == [False]
+    assert [part.kind for part in array_parts(closed, [False, True], 1).parts] == ["arrays"]
     links = RNG.normal(size=(20, 3, 3))
     turned = lambda x: jnp.einsum("nij,nj->ni", links, jnp.sin(links[..., 0] * x[0]))
     chain = jax.make_jaxpr(turned)(STATES[0])

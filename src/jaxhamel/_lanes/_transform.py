@@ -23,9 +23,11 @@ from jaxhamel._lanes._derivatives._active_inputs import with_entries
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._derivatives._summed import run_with_sums, takes_sums
+from jaxhamel._lanes._divided._array_loops import run_array_loop
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._entries import with_entries_in_lanes
 from jaxhamel._lanes._divided._jaxprs import traced_constants_first
+from jaxhamel._lanes._divided._kept_loops import RunInLanes
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import Program, scalarise
@@ -48,10 +50,10 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
     - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
       products, indexing at computed positions, branches (all branches are computed, then one is selected), loops of
-      any kind (long ones, and those that end on a computed condition, stay loops, each turn of which runs in lanes), LU and
-      Cholesky factors (of more than 8 rows as batched operations between parts in lanes), and functions with derivative
-      rules of their own. With any other primitive (eigenvalues, random numbers) f runs under `jax.vmap`, and a warning
-      names the primitive.
+      any kind (long ones, those with layers of a network, and those that end on a computed condition stay loops, each
+      turn of which runs in lanes), LU and Cholesky factors (of more than 8 rows as batched operations between parts in
+      lanes), and functions with derivative rules of their own. With any other primitive (eigenvalues, random numbers) f
+      runs under `jax.vmap`, and a warning names the primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
@@ -194,37 +196,70 @@ def traced(function: Callable, batched: list[bool], values: list):
 
 
 def run_traced(
-    closed: ClosedJaxpr, batched: list[bool], values: list, size: int, quiet: bool
+    closed: ClosedJaxpr,
+    batched: list[bool],
+    values: list,
+    size: int,
+    quiet: bool,
+    in_turn: bool = False,
 ) -> list:
+    """Runs a jaxpr on a batch, divided into parts; `in_turn`: whether it is a turn of a loop that is a part itself."""
     largest = LARGE_TABLE_OF_ONE if size == 1 else LARGE_TABLE
     parts = None if is_described() else divided(closed, batched, largest)
     if parts is not None:
         found = parts.looked_up(values, batched, size)
         values = [values[i] for i in parts.kept] + found
         closed, batched = parts.rest, parts.flags(batched)
-    arrays = None if is_described() else array_parts(closed, batched, size)
+    arrays = None if is_described() else array_parts(closed, batched, size, in_turn)
     if arrays is None:
         return _differentiable(closed, batched, values, size, quiet)
 
     def in_lanes(closed, batched, values):
         return _differentiable(closed, batched, values, size, quiet)
 
-    return arrays.run(values, batched, in_lanes, partial(_arrays_of_lanes, size))
+    def turn(closed, batched, values):
+        return run_traced(closed, batched, values, size, quiet, in_turn=True)
+
+    return arrays.run(values, batched, _runners(in_lanes, turn, size, quiet, in_turn))
 
 
-def _arrays_of_lanes(size: int, program: ClosedJaxpr, batched: list[bool], values: list) -> list:
+def _runners(
+    in_lanes: RunInLanes, turn: RunInLanes, size: int, quiet: bool, in_turn: bool
+) -> dict[str, RunInLanes]:
+    """How each kind of parts runs (`DividedPart`); `turn` runs a turn of a loop."""
+
+    def warn():
+        if not quiet:
+            _warn(_WIDE_LOOP)
+
+    def loop(closed, batched, values):
+        return run_array_loop(closed, batched, values, size, turn, warn)
+
+    return {
+        "scalars": in_lanes,
+        "arrays": partial(_arrays_of_lanes, size, in_turn),
+        "loop": loop,
+    }
+
+
+def _arrays_of_lanes(
+    size: int, in_turn: bool, program: ClosedJaxpr, batched: list[bool], values: list
+) -> list:
     """The results of an array part for all lanes."""
     axes = [0 if varies else None for varies in batched]
-    return list(jax.vmap(_of_arrays(program), axes, axis_size=size)(*values))
+    return list(jax.vmap(_of_arrays(program, in_turn), axes, axis_size=size)(*values))
 
 
-def _of_arrays(program: ClosedJaxpr) -> Callable[..., Any]:
+def _of_arrays(program: ClosedJaxpr, in_turn: bool) -> Callable[..., Any]:
     """The function of an array part."""
     if not in_fusions():
         return jaxpr_as_fun(program)
-    return with_entries_in_lanes(
-        program, lambda of_one, x: _evaluate(of_one, [True], len(x), True, x)[0]
-    )
+
+    def of_entries(of_one, x):
+        return _evaluate(of_one, [True], len(x), True, x)[0]
+
+    # XLA vectorises a function that writes the state after a turn: it does not write to the place of its operand
+    return with_entries_in_lanes(program, of_entries, results=not in_turn)
 
 
 def _differentiable(closed, batched: list[bool], values: list, size: int, quiet: bool) -> list:
@@ -266,10 +301,12 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
 LONGEST_INNER_TURN = 20_000
 
 
-def _evaluate(closed, batched, size, quiet, *values, depth: int = 0) -> tuple:
+def _evaluate(
+    closed, batched, size, quiet, *values, depth: int = 0, in_turn: bool = False
+) -> tuple:
     """Runs the jaxpr in lanes, or under `vmap` if it has a primitive without a rule; see `OfLanes`.
 
-    `depth`: the number of loops of which this is a turn, one within the other.
+    `depth`: the number of loops of which this is a turn, one within the other; `in_turn`: as for `run_traced`.
     """
     if is_described():
         return _mapped(closed, batched, size, values)
@@ -277,12 +314,14 @@ def _evaluate(closed, batched, size, quiet, *values, depth: int = 0) -> tuple:
     def in_lanes(closed, batched, values):
         return _evaluate(closed, batched, size, quiet, *values)
 
-    def turn_in_lanes(closed, batched, values):
-        return _evaluate(closed, batched, size, quiet, *values, depth=depth + 1)
+    def turn_in_lanes(closed, batched, values, in_turn=False):
+        return _evaluate(closed, batched, size, quiet, *values, depth=depth + 1, in_turn=in_turn)
 
-    arrays = array_parts(closed, batched, size)
+    arrays = array_parts(closed, batched, size, in_turn)
     if arrays is not None:  # a small batch is one of the lanes of a larger one
-        return tuple(arrays.run(list(values), batched, in_lanes, partial(_arrays_of_lanes, size)))
+        turn = partial(turn_in_lanes, in_turn=True)
+        runners = _runners(in_lanes, turn, size, quiet, in_turn)
+        return tuple(arrays.run(list(values), batched, runners))
     try:
         few = in_one_kernel(size)
         whole = few or in_fusions()

@@ -21,8 +21,12 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
-from jaxhamel._lanes._divided._jaxprs import CALLS, called_program, evaluated
-from jaxhamel._lanes._rules._control_flow import carried_and_scanned
+from jaxhamel._lanes._divided._jaxprs import (
+    CALLS,
+    called_program,
+    carried_and_scanned,
+    evaluated,
+)
 
 # (function of one trajectory, whether each input varies from lane to lane, batch size, inputs) -> results of the batch
 RunBatch = Callable[[Callable, list[bool], int, list], list]

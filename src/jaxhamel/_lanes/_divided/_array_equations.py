@@ -24,6 +24,7 @@ from jaxhamel._lanes._divided._jaxprs import (
     read_by,
     variables,
 )
+from jaxhamel._lanes._divided._kept_loops import LOOPS, kept_loop
 from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._solutions._operator_solve import NAME as OPERATOR_SOLVE
@@ -31,6 +32,9 @@ from jaxhamel._lanes._solutions._operator_solve import solved_by_matrix
 
 # The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
 LEAST_SHARED = 120
+# The same in a turn of a loop that has an operation on a larger array: written out, a small matrix takes longer in reverse
+# mode, which sums its cotangent over the lanes in each turn (docs/performance.md#networks-in-lanes).
+LEAST_SHARED_IN_TURN = 20
 # For few lanes, products with constant arrays of at most this size are written out
 # (docs/performance.md#networks-in-lanes).
 MOST_KNOWN = 500
@@ -40,20 +44,20 @@ LEAST_ENTRIES = 8
 _KINDS = {Kind.ELEMENTWISE, Kind.MOVE, Kind.INDEXING, Kind.SUM, Kind.CALL}
 
 
-def has_large_arrays(closed: ClosedJaxpr, batched: list[bool]) -> bool:
-    """Whether all lanes share an array with many numbers, so that the program may have operations on arrays."""
+def has_large_arrays(closed: ClosedJaxpr, batched: list[bool], least: int = LEAST_SHARED) -> bool:
+    """Whether all lanes share an array of at least `least` numbers: the program may have operations on arrays."""
     pairs = zip(closed.jaxpr.invars, batched, strict=True)
-    return any(v.aval.size >= LEAST_SHARED for v, varies in pairs if not varies) or _has_constants(
-        closed
-    )
+    if any(v.aval.size >= least for v, varies in pairs if not varies):
+        return True
+    return _has_constants(closed, least)
 
 
-def _has_constants(closed: ClosedJaxpr) -> bool:
+def _has_constants(closed: ClosedJaxpr, least: int) -> bool:
     equations = closed.jaxpr.eqns
     called = [called_program(e) for e in equations if e.primitive.name in CALLS]
     called += [e.params["operator"] for e in equations if e.primitive.name == OPERATOR_SOLVE]
-    return any(np.size(x) >= LEAST_SHARED for x in closed.consts) or any(
-        map(_has_constants, called)
+    return any(np.size(x) >= least for x in closed.consts) or any(
+        _has_constants(each, least) for each in called
     )
 
 
@@ -74,17 +78,19 @@ def _reads_large_arrays(equation: Any, operands: list[Any]) -> bool:
     return any(_unusual(x) >= LEAST_SHARED for x in read)
 
 
-def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 0) -> set[int]:
+def array_equations(
+    closed: ClosedJaxpr, batched: list[bool], most_known: int = 0, least: int = LEAST_SHARED
+) -> set[int]:
     """The indices of the operations that stay operations on arrays, in a program whose calls are inlined.
 
-    Constant arrays of up to `most_known` numbers do not count as large.
+    Shared arrays of at least `least` numbers are large, but not constant ones of up to `most_known` numbers.
 
     These are the operations on a large shared array and an array of each lane; the operations on their results, until few
     entries remain; and the operations whose results only array operations read. Operations that depend on
     each other are left out together if they read and return more numbers of each lane than they read shared numbers
     (`_of_few_lane_numbers`).
     """
-    equations, count = closed.jaxpr.eqns, _Counts(closed, batched, most_known)
+    equations, count = closed.jaxpr.eqns, _Counts(closed, batched, most_known, least)
     found: set[int] = set()
     made: set[Any] = set()
     for i, equation in enumerate(equations):
@@ -94,9 +100,10 @@ def array_equations(closed: ClosedJaxpr, batched: list[bool], most_known: int = 
             found.add(i)
             made.update(equation.outvars)
     found |= _before(closed.jaxpr, found, count) if found else set()
-    return {
+    loops = {i for i in found if equations[i].primitive.name in LOOPS}
+    return loops | {
         i
-        for group in _connected(equations, found)
+        for group in _connected(equations, found - loops)
         for i in _of_few_lane_numbers(closed.jaxpr, group, count)
     }
 
@@ -108,8 +115,8 @@ class _Counts:
     and neither has an array computed from such constants alone.
     """
 
-    def __init__(self, closed: ClosedJaxpr, batched: list[bool], most_known: int = 0):
-        jaxpr, self.most_known = closed.jaxpr, most_known
+    def __init__(self, closed: ClosedJaxpr, batched: list[bool], most_known: int, least: int):
+        jaxpr, self.most_known, self.least = closed.jaxpr, most_known, least
         self.varying = {v for v, x in zip(jaxpr.invars, batched, strict=True) if x}
         self.own = {v: _entries(v) for v in jaxpr.invars}
         constants = zip(jaxpr.constvars, map(_unusual, closed.consts), strict=True)
@@ -161,7 +168,7 @@ class _Counts:
         sparse = equation.primitive.name == "dot_general" and all(
             2 * self.own[v] <= _size(v) for v in own
         )
-        return not sparse and any(self.own[v] >= LEAST_SHARED for v in given - self.varying)
+        return not sparse and any(self.own[v] >= self.least for v in given - self.varying)
 
     def read_of(self, v: Any, readers: list[Any]) -> int:
         """How many numbers of an array the operations `readers` read: a slice reads only its own."""
@@ -261,29 +268,10 @@ def _of_few_lane_numbers(jaxpr: Any, places: set[int], count: _Counts) -> set[in
 def _programs(equation: Any, flags: list[bool]) -> list[tuple[ClosedJaxpr, list[bool]]]:
     """The programs inside an equation, each with flags for its inputs that vary; `flags`: those of the operands."""
     name, params = equation.primitive.name, equation.params
-    if name == "scan":
-        first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
-        return [(params["jaxpr"], _of_any_turn(params["jaxpr"], flags, first, last))]
-    if name == "while":
-        n, m = params["cond_nconsts"], params["body_nconsts"]
-        body = params["body_jaxpr"]
-        return [(body, _of_any_turn(body, flags[n:], m, len(flags) - n))]
+    if name in LOOPS:
+        loop = kept_loop(equation, flags)
+        return [(loop.turn, loop.varies[loop.fixed[0] :])]
     if name == "cond":
         return [(branch, flags[1:]) for branch in params["branches"]]
     found = [params[x] for x in ("jaxpr", "call_jaxpr") if x in params]
     return [(x if hasattr(x, "consts") else ClosedJaxpr(x, ()), flags) for x in found]
-
-
-def _of_any_turn(body: ClosedJaxpr, flags: list[bool], first: int, last: int) -> list[bool]:
-    """Whether the inputs of a loop's body vary from lane to lane in any turn; the inputs from `first` to `last` are results
-    of the turn before."""
-    while True:
-        varying = _Counts(body, flags).varying
-        out = [
-            not isinstance(v, Literal) and v in varying for v in body.jaxpr.outvars[: last - first]
-        ]
-        pairs = zip(flags[first:last], out, strict=True)
-        found = [*flags[:first], *(a or b for a, b in pairs), *flags[last:]]
-        if found == flags:
-            return flags
-        flags = found

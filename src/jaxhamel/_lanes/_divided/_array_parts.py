@@ -9,6 +9,7 @@ passing a value on would take a vector.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
@@ -16,25 +17,27 @@ from jax.lax import Precision
 
 from jaxhamel._lanes._divided._array_equations import (
     LEAST_SHARED,
+    LEAST_SHARED_IN_TURN,
     MOST_KNOWN,
     array_equations,
     has_large_arrays,
     with_large_solutions_as_arrays,
 )
 from jaxhamel._lanes._divided._jaxprs import inlined, part_of, read_by, variables
-from jaxhamel._lanes._divided._kept_loops import RunInLanes
+from jaxhamel._lanes._divided._kept_loops import LOOPS, RunInLanes, kept_loop
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 
 
 class DividedPart(NamedTuple):
-    """A part: its program, the positions of its inputs among the values known so far, and whether it runs in lanes.
+    """A part: its program, the positions of its inputs among the values known so far, and its kind.
 
-    Values are the inputs of the whole function, then the results of all parts in turn.
+    Values are the inputs of the whole function, then the results of all parts in turn. Kinds: "scalars", which run in lanes;
+    "arrays"; "loop", a loop whose turns have operations on large arrays (`_array_loops`).
     """
 
     program: ClosedJaxpr
     given: list[int]
-    in_lanes: bool
+    kind: str
 
 
 class ArrayParts(NamedTuple):
@@ -48,21 +51,17 @@ class ArrayParts(NamedTuple):
     @property
     def operations(self) -> int:
         """Estimates the number of operations of the array parts for one lane."""
-        programs = (part.program.jaxpr for part in self.parts if not part.in_lanes)
+        programs = (part.program.jaxpr for part in self.parts if part.kind != "scalars")
         return sum(_length(equation) for program in programs for equation in program.eqns)
 
     def run(
-        self,
-        values: list[Any],
-        batched: list[bool],
-        in_lanes: RunInLanes,
-        of_arrays: RunInLanes,
+        self, values: list[Any], batched: list[bool], runners: Mapping[str, RunInLanes]
     ) -> list[Any]:
-        """The results of all lanes: `in_lanes` runs the scalar parts, `of_arrays` the array parts."""
+        """The results of all lanes; `runners`: how the parts of each kind run."""
         values, batched = list(values), list(batched)
         for part in self.parts:
             given, flags = [values[i] for i in part.given], [batched[i] for i in part.given]
-            out = list((in_lanes if part.in_lanes else of_arrays)(part.program, flags, given))
+            out = list(runners[part.kind](part.program, flags, given))
             values, batched = values + out, batched + [True] * len(out)
         return [values[i] for i in self.results]
 
@@ -83,8 +82,11 @@ class Scalars(NamedTuple):
 
 def _length(equation: Any) -> int:
     """The number of scalar operations in an equation on arrays, estimated as two for each term of a matrix product and
-    otherwise as one for each entry.
+    otherwise as one for each entry; those of one turn for a `while` loop.
     """
+    if equation.primitive.name in LOOPS:
+        loop = kept_loop(equation, [True] * len(equation.invars))
+        return (loop.length or 1) * sum(map(_length, loop.turn.jaxpr.eqns))
     entries = max(math.prod(v.aval.shape) for v in (*equation.invars, *equation.outvars))
     if equation.primitive.name != "dot_general":
         return entries
@@ -93,18 +95,22 @@ def _length(equation: Any) -> int:
     return 2 * terms * math.prod(equation.outvars[0].aval.shape)
 
 
-def array_parts(closed: ClosedJaxpr, batched: list[bool], size: int) -> ArrayParts | None:
+def array_parts(
+    closed: ClosedJaxpr, batched: list[bool], size: int, in_turn: bool = False
+) -> ArrayParts | None:
     """The function in parts; None if it has no operation on a large array, or for few lanes no product with a large matrix.
 
     Few lanes are one kernel, which the compiler unrolls: with the layers of a network written out, a gradient by its weights
     does not compile in minutes. A constant matrix of up to `MOST_KNOWN` numbers has no such gradient, and is written out.
+    `in_turn`: whether the function is a turn of a loop that is a part itself.
     """
-    if not has_large_arrays(closed, batched):
+    least = LEAST_SHARED_IN_TURN if in_turn else LEAST_SHARED
+    if not has_large_arrays(closed, batched, least):
         return None
     few = size <= SMALL_BATCH
     closed = inlined(with_large_solutions_as_arrays(closed))
-    arrays = array_equations(closed, batched, MOST_KNOWN if few else 0)
-    if few and not any(_is_layer(closed.jaxpr.eqns[i]) for i in arrays):
+    arrays = array_equations(closed, batched, MOST_KNOWN if few else 0, least)
+    if few and not any(_has_layer(closed.jaxpr.eqns[i]) for i in arrays):
         return None
     return parts_around(closed, batched, arrays) if arrays else None
 
@@ -117,8 +123,13 @@ def parts_around(closed: ClosedJaxpr, batched: list[bool], arrays: set[int]) -> 
     return _Division(closed, batched, arrays).parts()
 
 
-def _is_layer(equation: Any) -> bool:
-    """Whether an operation is a product with a large matrix, as in a network, not one of many small matrices."""
+def _has_layer(equation: Any) -> bool:
+    """Whether an operation is a product with a large matrix, as in a network, not one of many small matrices; or a loop with
+    such a product.
+    """
+    if equation.primitive.name in LOOPS:
+        loop = kept_loop(equation, [True] * len(equation.invars))
+        return any(map(_has_layer, loop.turn.jaxpr.eqns))
     if equation.primitive.name != "dot_general":
         return False
     batches = equation.params["dimension_numbers"][1]
@@ -138,27 +149,30 @@ class _Division:
         self.scalar: dict[
             Any, int
         ] = {}  # value of a lane's scalar operation: the last array part that it needs
+        self.of_loops: set[Any] = set()  # results of loops, each of which is a part of its own
         self.part: dict[int, int] = {}  # array operation: its part
         for i, equation in enumerate(self.equations):
             self._place(i, equation)
 
     def _place(self, i: int, equation: Any) -> None:
         given = variables(equation.invars)
-        after = max([0, *(self.array[v] for v in given if v in self.array)])
+        array = [self.array[v] + (v in self.of_loops) for v in given if v in self.array]
         scalar = [self.scalar[v] for v in given if v in self.scalar]
         if i in self.arrays:
-            self.part[i] = max([1, after, *(n + 1 for n in scalar)])
+            self.part[i] = max([1, *array, *(n + 1 for n in scalar)])
             self.array.update(dict.fromkeys(equation.outvars, self.part[i]))
+            self.of_loops.update(equation.outvars if equation.primitive.name in LOOPS else ())
         elif not given.isdisjoint(self.varying | self.array.keys() | self.scalar.keys()):
-            self.scalar.update({v: max([after, *scalar]) for v in equation.outvars})
+            last = max([0, *scalar, *(self.array[v] for v in given if v in self.array)])
+            self.scalar.update(dict.fromkeys(equation.outvars, last))
 
     def parts(self) -> ArrayParts:
         place = {v: i for i, v in enumerate(self.closed.jaxpr.invars)}
         found: list[DividedPart] = []
 
-        def add(equations: set[int], wanted: list[Any], in_lanes: bool) -> None:
+        def add(equations: set[int], wanted: list[Any], kind: str) -> None:
             if wanted:
-                found.append(self._part(equations, wanted, in_lanes, place))
+                found.append(self._part(equations, wanted, kind, place))
                 first = len(place)
                 place.update(
                     {v: first + n for n, v in enumerate(wanted) if not isinstance(v, Literal)}
@@ -167,13 +181,20 @@ class _Division:
         for k in range(1, max(self.part.values()) + 1):
             here = {i for i, part in self.part.items() if part == k}
             scalar = [v for v in self._read(here) if v in self.scalar and v not in place]
-            add(self._scalar_equations(scalar), scalar, True)
-            add(here | self._shared_equations(here), self._made(here), False)
+            add(self._scalar_equations(scalar), scalar, "scalars")
+            for group, kind in self._groups(here):
+                add(group | self._shared_equations(group), self._made(group), kind)
         last = [v for v in self.results if not self._is_known(v, place)]
         rest = iter(range(len(place), len(place) + len(last)))
         results = [place[v] if self._is_known(v, place) else next(rest) for v in self.results]
-        add(self._scalar_equations(last), last, True)
+        add(self._scalar_equations(last), last, "scalars")
         return ArrayParts(found, results, self._scalars())
+
+    def _groups(self, places: set[int]) -> list[tuple[set[int], str]]:
+        """Array operations as parts with their kinds. Loops come last, since they may read the others."""
+        loops = {i for i in places if self.equations[i].primitive.name in LOOPS}
+        others = [(places - loops, "arrays")] if places - loops else []
+        return [*others, *(({i}, "loop") for i in sorted(loops))]
 
     def _is_known(self, v: Any, place: dict[Any, int]) -> bool:
         """Whether a value of each lane is known after all array parts."""
@@ -208,14 +229,14 @@ class _Division:
         return found
 
     def _part(
-        self, places: set[int], wanted: list[Any], in_lanes: bool, place: dict[Any, int]
+        self, places: set[int], wanted: list[Any], kind: str, place: dict[Any, int]
     ) -> DividedPart:
         equations = [_exact(self.equations[i]) for i in sorted(places)]
         inputs = set(self.closed.jaxpr.invars)
         own = {v for i in places for v in self.equations[i].outvars}
         more = [v for v in self._read(places) if v in place and v not in own and v not in inputs]
         program, kept = part_of(self.closed, equations, more, wanted)
-        return DividedPart(program, kept + [place[v] for v in more], in_lanes)
+        return DividedPart(program, kept + [place[v] for v in more], kind)
 
     def _scalars(self) -> Scalars:
         operands = [v for v in self._read(self.arrays) if v in self.scalar]

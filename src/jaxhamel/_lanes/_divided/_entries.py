@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr
 
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
-from jaxhamel._lanes._divided._jaxprs import evaluated
+from jaxhamel._lanes._divided._jaxprs import evaluated, variables
 
 FUNCTIONS = {
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1",
@@ -24,11 +24,19 @@ FUNCTIONS = {
 OfEntries = Callable[[ClosedJaxpr, jax.Array], jax.Array]
 
 
-def with_entries_in_lanes(program: ClosedJaxpr, of_entries: OfEntries) -> Callable[..., list]:
-    """Replaces the operations in `FUNCTIONS` (exp and others) by `of_entries`, which has a lane for each array element."""
+def with_entries_in_lanes(
+    program: ClosedJaxpr, of_entries: OfEntries, results: bool = True
+) -> Callable[..., list]:
+    """Replaces the operations in `FUNCTIONS` (exp and others) by `of_entries`, which has a lane for each array element.
+
+    `results`: whether those are replaced, too, that compute a result of the program.
+    """
+    kept = set() if results else variables(program.jaxpr.outvars)
 
     def special(equation, operands: Sequence[Any]) -> list | None:
         if equation.primitive.name not in FUNCTIONS or equation.invars[0].aval.size < 2:
+            return None
+        if not kept.isdisjoint(equation.outvars):
             return None
         return [_function(equation, operands[0], of_entries)]
 

@@ -138,3 +138,23 @@ def traced_constants_first(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]
     )
     known = [value for _, value, traced in pairs if not traced]
     return ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
+
+
+def carried_and_scanned(equation) -> tuple[int, int]:
+    """The numbers of two operands of a scan: of the first one in the carry, and of the first one whose axis is scanned.
+
+    They follow from the shapes: scanned operands and stacked results have one axis more outside the loop than in its body.
+    (The primitive's parameters with these indices have different names in different versions of JAX.)
+    """
+    body = equation.params["jaxpr"]
+
+    def pairs(outer, inner):
+        return zip(outer, inner, strict=True)
+
+    def more(v, aval):
+        return v.aval.ndim > len(aval.shape)
+
+    columns = sum(more(*pair) for pair in pairs(equation.invars, body.in_avals))
+    stacked = sum(more(*pair) for pair in pairs(equation.outvars, body.out_avals))
+    end = len(equation.invars) - columns
+    return end - (len(equation.outvars) - stacked), end

@@ -18,10 +18,17 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel._lanes._columns import array_of_entries, entries_of_array
-from jaxhamel._lanes._divided._jaxprs import inlined, varying_results, with_results
+from jaxhamel._lanes._divided._jaxprs import (
+    carried_and_scanned,
+    inlined,
+    varying_results,
+    with_results,
+)
 
 # (program, whether each input varies from lane to lane, inputs) -> results of all lanes
 RunInLanes = Callable[[ClosedJaxpr, list[bool], list[Any]], Sequence[Any]]
+
+LOOPS = {"scan", "while"}
 
 
 class KeptLoop(NamedTuple):
@@ -31,6 +38,8 @@ class KeptLoop(NamedTuple):
     - `fixed`: the numbers of operands that the test, and the turn, take before the carried values; `carried`: the number of
       carried values.
     - `varies`: whether each operand varies from lane to lane, in any turn if it is carried.
+    - `whole`: whether each operand stays an array over the lanes, since a turn has operations on this array, not only on
+      its entries; empty if none does.
     """
 
     turn: ClosedJaxpr
@@ -40,6 +49,12 @@ class KeptLoop(NamedTuple):
     varies: list[bool]
     length: int | None = None
     reverse: bool = False
+    whole: Sequence[bool] = ()
+
+    def by_entries(self) -> list[bool]:
+        """Whether each operand is passed to a turn as vectors of its entries."""
+        whole = self.whole or [False] * len(self.varies)
+        return [v and not w for v, w in zip(self.varies, whole, strict=True)]
 
     def results(self) -> list[bool]:
         """Whether each result varies from lane to lane."""
@@ -70,16 +85,23 @@ class KeptLoop(NamedTuple):
         )
 
 
-def kept_scan(equation: Any, first: int, end: int, varies: Sequence[bool]) -> KeptLoop:
-    """A `scan` whose operands from `first` to `end` are carried."""
+def kept_loop(equation: Any, varies: Sequence[bool]) -> KeptLoop:
+    """The loop of an equation whose primitive is `scan` or `while`."""
+    if equation.primitive.name == "while":
+        return _kept_while(equation, varies)
+    return _kept_scan(equation, varies)
+
+
+def _kept_scan(equation: Any, varies: Sequence[bool]) -> KeptLoop:
     params, turn = equation.params, inlined(equation.params["jaxpr"])
+    first, end = carried_and_scanned(equation)
     found = KeptLoop(
         turn, None, (0, first), end - first, list(varies), params["length"], params["reverse"]
     )
     return _of_any_turn(found, lambda flags: varying_results(turn, flags)[: end - first])
 
 
-def kept_while(equation: Any, varies: Sequence[bool]) -> KeptLoop:
+def _kept_while(equation: Any, varies: Sequence[bool]) -> KeptLoop:
     """Keeps a `while` loop as a loop, and finds the carried values that vary from lane to lane.
 
     If its condition varies, lanes end after different numbers of iterations, and all carried values vary.
@@ -145,7 +167,7 @@ def _in_lanes(in_lanes: RunInLanes, program: ClosedJaxpr, flags: list[bool], *va
 class _Program:
     """A program with its results in two parts: those that vary from lane to lane, and those that all lanes share.
 
-    It takes and returns vectors of entries for values that vary, arrays for all others. `fixed`: its first inputs.
+    Values that vary are lists of the vectors of their entries, or arrays with a leading axis of lanes.
     """
 
     def __init__(self, program: ClosedJaxpr, flags: list[bool], size: int, in_lanes: RunInLanes):
@@ -162,7 +184,9 @@ class _Program:
 
     def _of_lanes(self, values: Sequence[Any]) -> Sequence[Any]:
         given = [
-            array_of_entries(values[i], self.avals[i], self.size) if self.flags[i] else values[i]
+            array_of_entries(values[i], self.avals[i], self.size)
+            if isinstance(values[i], list)
+            else values[i]
             for i in self.of_own
         ]
         return self.in_lanes(self.own, [self.flags[i] for i in self.of_own], given)
@@ -182,11 +206,11 @@ def _arrays(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any], 
 
 
 def _scan(loop: KeptLoop, values: list[Any], size: int, in_lanes: RunInLanes) -> list[Any]:
-    _, of_fixed, of_carry, of_rows = loop.split(loop.varies)
+    _, of_fixed, of_carry, of_rows = loop.split(loop.by_entries())
     _, fixed, carry, rows = loop.split(values)
     program = _Program(loop.turn, loop.varies, size, in_lanes)
-    fixed = _entries(fixed, of_fixed)
-    rows = [jnp.moveaxis(x, 1, 0) if v else x for x, v in zip(rows, of_rows, strict=True)]
+    fixed, vary = _entries(fixed, of_fixed), loop.split(loop.varies)[3]
+    rows = [jnp.moveaxis(x, 1, 0) if v else x for x, v in zip(rows, vary, strict=True)]
 
     def turn(carry, rows):
         out = program(*fixed, *carry, *_entries(rows, of_rows))
@@ -204,11 +228,10 @@ def _scan(loop: KeptLoop, values: list[Any], size: int, in_lanes: RunInLanes) ->
 def _while(
     loop: KeptLoop, test: ClosedJaxpr, values: list[Any], size: int, in_lanes: RunInLanes
 ) -> list[Any]:
-    for_test, for_turn, of_carry, _ = loop.split(loop.varies)
-    of_test, of_turn, carry, _ = loop.split(values)
-    first = _Program(test, [*for_test, *of_carry], size, in_lanes)
-    of_test, of_turn = _entries(of_test, for_test), _entries(of_turn, for_turn)
-    start, (ends_apart,) = _entries(carry, of_carry), first.varies
+    varies, by_entries = loop.split(loop.varies), loop.split(loop.by_entries())
+    of_test, of_turn, carry, _ = map(_entries, loop.split(values), by_entries)
+    first = _Program(test, [*varies[0], *varies[2]], size, in_lanes)
+    (ends_apart,) = first.varies
     program = _Program(
         _turn_and_test(loop, test, ends_apart), [*loop.varies, ends_apart], size, in_lanes
     )
@@ -216,11 +239,11 @@ def _while(
     def turn(state):
         flag, carry = state
         *carry, flag = program(*of_test, *of_turn, *carry, [flag] if ends_apart else flag)
-        return flag, _entries(carry, of_carry)
+        return flag, _entries(carry, by_entries[2])
 
-    begun = first(*of_test, *start)[0], start
+    begun = first(*of_test, *carry)[0], carry
     _, last = lax.while_loop(lambda state: jnp.any(state[0]), turn, begun)
-    return _arrays(last, of_carry, loop.turn.out_avals, size)
+    return _arrays(last, by_entries[2], loop.turn.out_avals, size)
 
 
 def _turn_and_test(loop: KeptLoop, test: ClosedJaxpr, ends_apart: bool) -> ClosedJaxpr:

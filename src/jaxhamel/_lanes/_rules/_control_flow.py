@@ -13,7 +13,8 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from jaxhamel._lanes._blocks import add_block, run_equation
-from jaxhamel._lanes._divided._kept_loops import KeptLoop, kept_scan, kept_while, run_cond, run_loop
+from jaxhamel._lanes._divided._jaxprs import carried_and_scanned
+from jaxhamel._lanes._divided._kept_loops import KeptLoop, kept_loop, run_cond, run_loop
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
@@ -149,11 +150,8 @@ def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
 
 def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
     """The rule for `lax.scan`: unrolls the loop, or keeps it."""
-    places = carried_and_scanned(equation)
-    keep = partial(kept_scan, equation, *places)
-    return _unrolled_or_kept(
-        graph, equation, partial(_unrolled_scan, interpret=interpret), keep, operands
-    )
+    unrolled, keep = partial(_unrolled_scan, interpret=interpret), partial(kept_loop, equation)
+    return _unrolled_or_kept(graph, equation, unrolled, keep, operands)
 
 
 def _unrolled_or_kept(
@@ -200,26 +198,6 @@ def _every_turn(equation) -> list[tuple[ClosedJaxpr, int]]:
     return [(_closed(equation.params["jaxpr"]), equation.params["length"])]
 
 
-def carried_and_scanned(equation) -> tuple[int, int]:
-    """The numbers of two operands of a scan: of the first one in the carry, and of the first one whose axis is scanned.
-
-    They follow from the shapes: scanned operands and stacked results have one axis more outside the loop than in its body.
-    (The primitive's parameters with these indices have different names in different versions of JAX.)
-    """
-    body = equation.params["jaxpr"]
-
-    def pairs(outer, inner):
-        return zip(outer, inner, strict=True)
-
-    def more(v, aval):
-        return v.aval.ndim > len(aval.shape)
-
-    columns = sum(more(*pair) for pair in pairs(equation.invars, body.in_avals))
-    stacked = sum(more(*pair) for pair in pairs(equation.outvars, body.out_avals))
-    end = len(equation.invars) - columns
-    return end - (len(equation.outvars) - stacked), end
-
-
 def _split_in_three(values, first: int, second: int) -> tuple[list, list, list]:
     return list(values[:first]), list(values[first:second]), list(values[second:])
 
@@ -245,7 +223,7 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
 
     Others are kept.
     """
-    unrolled, keep = partial(_unrolled_while, interpret=interpret), partial(kept_while, equation)
+    unrolled, keep = partial(_unrolled_while, interpret=interpret), partial(kept_loop, equation)
     return _unrolled_or_kept(graph, equation, unrolled, keep, operands)
 
 
