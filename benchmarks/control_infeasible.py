@@ -178,7 +178,9 @@ KNOWN = {
 
 def violations(status: str) -> dict[str, float]:
     """The violations that a status states, by the names of their constraints."""
-    return {name: float(x) for name, x in re.findall(r"`([^`]*)` by ([0-9.]+(?:e-?[0-9]+)?)", status)}
+    return {
+        name: float(x) for name, x in re.findall(r"`([^`]*)` by ([0-9.]+(?:e-?[0-9]+)?)", status)
+    }
 
 
 def solved(name: str) -> dict[str, Any]:
