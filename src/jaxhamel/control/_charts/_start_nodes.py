@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._one_lane import lanes_if_short
 from jaxhamel.control._charts._bases import turning
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 
@@ -68,45 +69,64 @@ def start_derivatives(
     if not T.size:
         return no_start_derivatives(transcription, w)
 
-    def one(*given):
-        return _of_interval(transcription, *given)
+    D, e = transcription.constants("derivative"), transcription.constants("end")
+    weights = jnp.concatenate([D[:, 1:], e[None, 1:]])
+    sums = jnp.einsum("jk,nka->nja", weights, w.X[..., T])
+    points = jnp.concatenate([w.X[..., T], sums[:, -1:]], axis=1)
+    slopes = sums.at[:, -1].set(0.0)  # Ξ at the end of an interval is not differentiated by τ
+    inverses = _at_points(lambda *given: _inverses(transcription, *given), points, slopes)
+    of_node = jnp.concatenate([D[:, 0], e[:1]])
 
-    found = jax.vmap(one)(w.X[..., T], stages[..., T], ends[..., T])
+    def one(inverses, mu, pi):
+        return _of_interval(weights, of_node, inverses, jnp.concatenate([mu, pi[None]]))
+
+    found = jax.vmap(one)(inverses, stages[..., T], ends[..., T])
     return StartDerivatives(*(x.at[0].set(0.0) for x in found))
 
 
-def _of_interval(transcription: Transcription, X, mu, pi) -> StartDerivatives:
-    """The derivatives of one interval; `mu`, `pi`: the covectors of its stages and of X_end.
+def _of_interval(weights, of_node, inverses: "_Inverses", covectors) -> StartDerivatives:
+    """The derivatives of one interval; its points are the stages and the end.
 
-    Q_a = ∂(aᵀV)/∂X. The end of the interval is one more point, whose Ξ is not differentiated by τ.
+    **Arguments:** `weights`, `of_node`: D_jk and e_k in rows for k ≥ 1, and D_j0 and e_0. `covectors`: one for each point.
     """
-    D, e = transcription.constants("derivative"), transcription.constants("end")
-    weights = jnp.concatenate([D[:, 1:], e[None, 1:]])
-    points = jnp.concatenate([X, e[None, 1:] @ X])
-    slopes = jnp.concatenate([D[:, 1:] @ X, jnp.zeros_like(X[:1])])
-    (V, dV), (V_tau, dV_tau) = _inverses(transcription, points, slopes)
-    of_points = jnp.concatenate([mu, pi[None]])
-    Q, Q_tau = _along(of_points, dV), _along(mu, dV_tau[:-1])
-    Q_a = _along(weights.T @ of_points, dV[:-1])
-    sums = jnp.tensordot(weights, V[:-1], 1)
-    from_stages = Q_a @ V[:-1] + Q_tau @ V[:-1] + Q[:-1] @ V_tau[:-1]
-    twice = jnp.sum(Q @ sums, axis=0) + jnp.sum(Q_tau @ V[:-1], axis=0)
-    by_node = _symmetric(jnp.sum(from_stages, axis=0) + Q[-1] @ V[-1]) - 2 * _symmetric(twice)
-    by_stages = Q_tau - Q_a + jnp.tensordot(weights.T, Q, 1)
-    of_node = jnp.concatenate([D[:, 0], e[:1]])
-    by_itself = jnp.einsum("p,ij->pij", of_node, jnp.eye(X.shape[1], dtype=X.dtype))
-    of_defects = jnp.concatenate([V_tau[:-1], V[-1:]]) - sums - by_itself
-    return StartDerivatives(of_defects, jnp.concatenate([by_node, *by_stages], axis=1))
+    V, dV, V_tau, dV_tau = inverses
+    of_stages = slice(None, -1)
+    Q, Q_tau = _along(covectors, dV), _along(covectors[of_stages], dV_tau[of_stages])
+    Q_a = _along(weights.T @ covectors, dV[of_stages])
+    sums = jnp.tensordot(weights, V[of_stages], 1)
+    S = Q @ V_tau.at[-1].set(V[-1])
+    S = S.at[of_stages].add((Q_a + Q_tau) @ V[of_stages])
+    twice = jnp.sum(Q @ sums, axis=0) + jnp.sum(Q_tau @ V[of_stages], axis=0)
+    by_node = _symmetric(jnp.sum(S, axis=0) - 2 * twice)
+    by_node_and_stages = Q_tau - Q_a + jnp.tensordot(weights.T, Q, 1)
+    by_itself = jnp.einsum("j,ab->jab", of_node, jnp.eye(V.shape[-1], dtype=V.dtype))
+    of_defects = V_tau.at[-1].set(V[-1]) - sums - by_itself
+    return StartDerivatives(of_defects, jnp.concatenate([by_node, *by_node_and_stages], axis=1))
 
 
-def _inverses(transcription: Transcription, points, slopes):
-    """V and ∂V/∂X at each point, and the derivatives of both along the slopes, from one program for all points."""
+class _Inverses(NamedTuple):
+    """V and ∂V/∂X at a point of a chart, and the derivatives of both along a slope."""
 
+    V: Float[Array, "t t"]
+    dV: Float[Array, "t t t"]
+    V_tau: Float[Array, "t t"]
+    dV_tau: Float[Array, "t t t"]
+
+
+def _at_points(f, points, slopes):
+    """f at all points of all intervals, `(N, s+1, …)`: in lanes, since its derivatives are long under `vmap`."""
+    N, s = points.shape[:2]
+    found = lanes_if_short(f)(*(x.reshape(N * s, -1) for x in (points, slopes)))
+    return jax.tree.map(lambda x: x.reshape(N, s, *x.shape[1:]), found)
+
+
+def _inverses(transcription: Transcription, X, slope) -> _Inverses:
     def at(X):
         V = _inverse(transcription, X)
         return V, jax.jacfwd(lambda X: _inverse(transcription, X))(X)
 
-    return jax.vmap(lambda X, slope: jax.jvp(at, (X,), (slope,)))(points, slopes)
+    (V, dV), (V_tau, dV_tau) = jax.jvp(at, (X,), (slope,))
+    return _Inverses(V, dV, V_tau, dV_tau)
 
 
 def _along(covectors: Float[Array, "p t"], dV: Float[Array, "p t t t"]) -> Float[Array, "p t t"]:
