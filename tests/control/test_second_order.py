@@ -64,3 +64,21 @@ def test_violations_may_explain_a_lower_cost():
         for doubt in (0.0, 3e-4)
     ]
     assert kinds == ["not a minimum", "undecided"]
+
+
+@pytest.mark.parametrize(
+    ("curvature", "kind"),
+    [(1e-13, "strict minimum"), (-1e-13, "not a minimum"), (0.0, "undecided")],
+)
+def test_curvatures_by_controls_of_different_sizes(curvature, kind):
+    """½∫ c₁² + k c₂² dt: k decides, however small it is beside the other curvature."""
+    weights = jnp.array([1.0, curvature])
+    cost = control.RunningCost(lambda t, q, u, c: 0.5 * jnp.sum(weights * c(t) ** 2))
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: c, 2), jnp.zeros(2), jnp.zeros(0), jnp.array([0.0, 1.0]),
+        lambda t: jnp.zeros(2), (cost,),
+    )  # fmt: skip
+    search = CollocationSearch(METHOD, problem)
+    state = search.state
+    parts = parts_of(search.transcription, state.w, state.duals)
+    assert second_order(search.transcription, state, parts).kind == kind

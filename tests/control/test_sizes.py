@@ -141,21 +141,37 @@ def test_problems_in_metres_and_seconds_have_no_sizes(problem):
     assert search.transcription.sizes is None
 
 
-@pytest.mark.parametrize("angle", [1e-3, 1.0, 2.5])
-def test_rounding_joins_no_rotations(angle):
-    """A body that turns about a principal axis in 1 s with the least ∫ |τ|²/2, which is 6 I² θ². The polynomials about its
-    nodes have rounding errors in the rotations about the other axes, whose difference quotients are not derivatives."""
+@pytest.mark.parametrize(("angle", "size"), [(1e-3, 1.0), (2.5, 1.0), (1.0, 1e6), (1.0, 1e-6)])
+def test_a_turn_about_a_principal_axis(angle, size):
+    """A body that turns in 1 s with the least ∫ |τ|²/2, which is 6 I² θ². The polynomials about its nodes have rounding
+    errors in the rotations about the other axes, whose difference quotients are not derivatives. The torques about these
+    axes do no work, and have the size of the torque that turns the body by 1 rad."""
     turned = jnp.array([jnp.cos(angle / 2), 0.0, 0.0, jnp.sin(angle / 2)])
     problem = control.ControlProblem(
-        Body(jnp.array([1.0, 1.2, 1.5])), jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3), jnp.array([0.0, 1.0]),
+        Body(size * jnp.array([1.0, 1.2, 1.5])), jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3), jnp.array([0.0, 1.0]),
         lambda t: jnp.zeros(3), (control.ControlEnergy(),), (control.StateAtEnd(q=turned, u=jnp.zeros(3)),),
     )  # fmt: skip
     result = control.solve(problem, control.Collocation())
     assert result.certificate.holds
     assert result.certificate.second_order == "strict minimum"
-    np.testing.assert_allclose(result.cost, 6 * 1.5**2 * angle**2, rtol=1e-9)
+    np.testing.assert_allclose(result.cost, 6 * (1.5 * size * angle) ** 2, rtol=1e-9)
     sizes = result.optimum[0].sizes
-    assert sizes is None or np.allclose(sizes.x[0], sizes.x[1])
+    if sizes is not None:
+        np.testing.assert_array_equal(sizes.x[:2], 1.0)
+        np.testing.assert_allclose(sizes.c[:2], size, rtol=0.5)
+
+
+def test_weak_relations_give_no_size():
+    """A state that moves alone has the size 1e-6. Two pairs of integrators beside it, joined by 1e-8, have the size 1."""
+    rates = np.zeros((5, 7))
+    rates[0, 2] = rates[1, 3] = rates[2, 5] = rates[3, 6] = 1.0
+    rates[0, 3] = rates[1, 2] = 1e-8
+    x = np.array([0.0, 0.0, 0.0, 0.0, 1e-6])
+    none, no_rows = np.zeros(0), np.zeros((0, 7))
+    known = KnownSizes(x, none, none, np.zeros(5), none, rates, no_rows, no_rows, coordinates=2)
+    sizes = related(known, np.float64)
+    assert sizes is not None
+    np.testing.assert_array_equal(np.concatenate([sizes.x[:4], sizes.c]), 1.0)
 
 
 class Body(jaxhamel.System):

@@ -26,6 +26,7 @@ from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._scaling._sizes import size_of
 
 Dense = Float[np.ndarray, "a b"]
+ALIKE = 1e-4  # least ratio of two controls' mean curvatures with which both keep their units
 MOST_GROWTH = 1e3  # largest derivative of a node by the scaled controls; its square times the rounding error must be small
 
 
@@ -79,6 +80,34 @@ def reduced_matrices(
     D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
     by_v = np.concatenate(controls), np.concatenate(nodes), _integrals(transcription, state)
     return ReducedMatrices(total, terms, D, barrier, *by_v)
+
+
+def with_like_controls(found: ReducedMatrices, count: int) -> ReducedMatrices:
+    """The matrices with v in other units if the curvatures by the controls, of which there are `count`, differ by more than
+    `ALIKE`: all have the same mean curvature then.
+
+    A torque that does no work in the motion has no size of its own. In its unit the curvature may be 1e-13 of another one's,
+    and it would count as zero. A curvature that is zero up to rounding keeps its unit.
+    """
+    of_controls = found.controls.shape[0]
+    by_control = (np.diag(x)[:of_controls].reshape(-1, count) for x in (found.H, found.terms))
+    curvature, terms = (np.abs(np.mean(x, axis=0)) for x in by_control)
+    known = curvature > 1e3 * float(np.finfo(float).eps) * terms
+    largest = np.max(curvature, initial=0.0, where=known)
+    if not np.any(known & (curvature < ALIKE * largest)):
+        return found
+    units = np.sqrt(np.divide(largest, curvature, out=np.ones(count), where=known))
+    S = np.ones(len(found.H))
+    S[:of_controls] = np.tile(units, of_controls // count)
+    both, columns = S[:, None] * S[None], S[None]
+    return found._replace(
+        H=found.H * both,
+        terms=found.terms * both,
+        D=found.D * columns,
+        barrier=found.barrier * both,
+        controls=found.controls * columns,
+        nodes=found.nodes * columns,
+    )
 
 
 def _integrals(transcription: Transcription, state: SearchState) -> Dense:

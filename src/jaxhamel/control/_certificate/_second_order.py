@@ -10,7 +10,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from jaxhamel.control._certificate._isolation import FlatDirection
-from jaxhamel.control._certificate._reduced_matrices import Dense, ReducedMatrices, reduced_matrices
+from jaxhamel.control._certificate._reduced_matrices import (
+    Dense,
+    ReducedMatrices,
+    reduced_matrices,
+    with_like_controls,
+)
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes
 from jaxhamel.control._interior_point._derivatives import Parts
@@ -71,6 +76,8 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
         return NOT_EXAMINED._replace(words="curvature: undecided, numbers differ too much in size")
     if not all(np.all(np.isfinite(x)) for x in found):
         return NOT_EXAMINED._replace(words="curvature: undecided, not finite")
+    if shapes.c:
+        found = with_like_controls(found, transcription.n_controls)
     basis, unique = _null_space(found.D, float(np.finfo(state.w.c.dtype).eps))
     if not basis.shape[1]:
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")

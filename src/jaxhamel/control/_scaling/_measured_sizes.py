@@ -36,7 +36,8 @@ def sizes_at(transcription: Transcription, w: CollocationPoint) -> TypicalSizes 
     given = np.any(x > 0) or np.any(misses > 0)
     by_cost = np.zeros_like(x) if given else _sizes_by_cost(transcription, w)
     p = _parameters(transcription, w)
-    known = KnownSizes(x, p, misses, by_cost, largest, rates, limits, conditions)
+    tables = rates, limits, conditions
+    known = KnownSizes(x, p, misses, by_cost, largest, *tables, transcription.system.space.dim)
     return related(known, w.X.dtype)
 
 

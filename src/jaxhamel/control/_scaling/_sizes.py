@@ -59,6 +59,8 @@ class KnownSizes(NamedTuple):
     - `limits`: the largest absolute values of finite bounds.
     - `rates`, `of_limits`, `of_conditions`: the largest absolute derivatives of T f (the rates times the duration), of the
       limits and of the conditions by the states and controls.
+    - `coordinates`: the number of the first states, the coordinates of configurations, which have the size 1 if nothing else
+      is known of them.
     """
 
     x: Float[np.ndarray, " d"]
@@ -69,6 +71,7 @@ class KnownSizes(NamedTuple):
     rates: Float[np.ndarray, "d d+m"]
     of_limits: Float[np.ndarray, "r d+m"]
     of_conditions: Float[np.ndarray, "b d+m"]
+    coordinates: int = 0
 
 
 def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> TypicalSizes | None:
@@ -83,7 +86,8 @@ def related(measured: KnownSizes, dtype: Any, over_intervals: bool = False) -> T
         x = _least(measured.misses, measured.of_conditions[:, :d])
     x = x if np.any(x > 0) else measured.by_cost
     x = _considerable(x, rates, over_intervals, NEXT_TO_NOTHING * float(jnp.finfo(dtype).eps))
-    unknowns = sizes_of_unknowns(x, rates, over_intervals)
+    unknowns = sizes_of_unknowns(x, rates, over_intervals, 0.0)
+    unknowns = _with_motions_apart(unknowns, rates, measured.coordinates)
     within = _least(measured.limits, measured.of_limits)[d:]
     unknowns[d:] = np.where(within > 0, np.minimum(unknowns[d:], within), unknowns[d:])
     limits = np.where(measured.limits > 0, measured.limits, _largest(measured.of_limits, unknowns))
@@ -105,12 +109,13 @@ def in_time_of_motion(rates: np.ndarray, d: int) -> np.ndarray:
 
 
 def sizes_of_unknowns(
-    known: np.ndarray, rates: np.ndarray, over_intervals: bool = False
+    known: np.ndarray, rates: np.ndarray, over_intervals: bool = False, apart: float = 1.0
 ) -> np.ndarray:
     """The sizes of states and controls.
 
     From the known sizes follow first the sizes of the causes, the unknowns that change a state of known size by that size;
-    then the sizes of the states that unknowns of known size change. An unknown without any such relation has the size 1.
+    then the sizes of the states that unknowns of known size change. An unknown without any such relation has the size
+    `apart`.
     Over intervals the least size counts, directly or by a chain of others, and a state is not larger than others make it.
     """
     d, count = len(known), rates.shape[1]
@@ -126,6 +131,21 @@ def sizes_of_unknowns(
     for _ in range(d):
         sizes[:d] = _filled(sizes[:d], _largest(rates, sizes))
         sizes = _filled(sizes, _least(sizes[:d], rates))
+    return np.where(sizes > 0, sizes, apart)
+
+
+def _with_motions_apart(sizes: np.ndarray, rates: np.ndarray, coordinates: int) -> np.ndarray:
+    """The sizes, in which 0 stands for an unknown without a relation to the known ones; 1 in place of it or, if others are
+    scaled, the size by which it changes one of the first states, `coordinates` in number, by 1.
+
+    A body that turns about one axis has torques about the others, too. If a torque of 1e6 N m turns it by 1 rad, theirs are
+    not of 1 N m.
+    """
+    free = sizes == 0
+    sizes = np.where(free & (np.arange(len(sizes)) < coordinates), 1.0, sizes)
+    if not np.all(_rounded(sizes) == 1.0):
+        for _ in range(len(sizes)):
+            sizes = _filled(sizes, _least(sizes[: len(rates)], rates))
     return np.where(sizes > 0, sizes, 1.0)
 
 
