@@ -14,11 +14,13 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._collocation import _crossings
+from jaxhamel.control._collocation._adaptive_search import MOST_BENDS
+from jaxhamel.control._collocation._before_solution import begin_elastic
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from jaxhamel.control._collocation._crossings import Contradiction, TrialOfBounds, lesser
 from jaxhamel.control._collocation._elastic import reach
 from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._contradictions import _at_contradiction, _crossings
+from jaxhamel.control._contradictions._crossings import Contradiction, TrialOfBounds, lesser
 
 
 def to_the_other_side(limit, name="wall"):
@@ -28,6 +30,19 @@ def to_the_other_side(limit, name="wall"):
         jaxhamel.ODE(lambda t, y, c: c, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]),
         lambda t: jnp.zeros(1), (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.ones(1)), wall),
     )  # fmt: skip
+
+
+def from_rest_to_rest(weight, *limits):
+    """A particle is to move by 1 in unit time from rest to rest, with the least weight/2 · ∫f² dt and path limits."""
+    end = control.StateAtEnd(q=jnp.array([1.0, 0.0]))
+    return control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: jnp.stack([y[1], c[0]]), 2), jnp.zeros(2), jnp.zeros(0), jnp.array([0.0, 1.0]),
+        lambda t: jnp.zeros(1), (control.ControlEnergy(weight),), (end, *limits),
+    )  # fmt: skip
+
+
+def force_up_to(most):
+    return control.PathLimit(lambda t, q, u, c: c(t), -most, most, name="force")
 
 
 def named(status):
@@ -46,6 +61,60 @@ def test_a_wall_that_a_motion_would_jump_over_between_two_points():
     np.testing.assert_allclose(named(result.status)["wall"], 0.01, rtol=1e-3)
     assert len(result.history["cost"]) < 200
     assert not result.certificate.holds
+
+
+def test_a_limit_that_holds_between_the_points_too_is_not_named():
+    """With v ≤ 0.9 the particle is 1 − 0.9 short, and by 0.45 h more in the first and in the last of eight intervals of
+    length h, in which v grows and falls evenly. With two points on each of four intervals v exceeded 0.9 between them, and
+    the excess was stated as a violation of its own."""
+    speed = control.PathLimit(lambda t, q, u, c: q[1:], upper=0.9, name="speed")
+    method = control.Collocation(intervals=4, degree=2, points="gauss")
+    status = control.solve(from_rest_to_rest(2.0, speed), method).status
+    assert status.startswith("infeasible")
+    assert "while `speed` holds" in status
+    found = named(status)
+    assert set(found) == {"StateAtEnd"}
+    np.testing.assert_allclose(found["StateAtEnd"], 0.1 + 0.9 / 8, rtol=1e-3)
+
+
+@pytest.mark.parametrize("weight", [2e4, 9e5])
+def test_the_cost_has_no_share_in_the_least_violation(weight):
+    """|f| ≤ 3 brings the particle as far as 3/4. With large costs a motion that hardly begins was cheaper than the
+    violation: 0.958 and 0.999 were stated in place of 1/4."""
+    problem = from_rest_to_rest(weight, force_up_to(3.0))
+    result = control.solve(problem, control.Collocation(intervals=10, degree=3))
+    assert "`StateAtEnd` by 0.25, while `force` holds" in result.status
+
+
+def test_a_costly_motion_is_found_behind_a_contradiction():
+    """|f| ≤ 4.2 is enough, but with the weight 1e5 of the cost a motion that hardly begins was cheaper. For the least ∫f²
+    f = F on [0, a] and f = −F on [1 − a, 1], linear between them: ∫f² = 2 F² a + F² (1 − 2a)/3 and the distance is
+    F (1 + 2a − 2a²)/6 = 1."""
+    F = 4.2
+    search = CollocationSearch(
+        control.Collocation(intervals=10, degree=3), from_rest_to_rest(1e5, force_up_to(F))
+    )
+    search.bends = MOST_BENDS
+    begin_elastic(search)
+    result = search.result(search.run())
+    a = (1 - np.sqrt(3 - 12 / F)) / 2
+    assert result.converged
+    np.testing.assert_allclose(result.cost, 0.5e5 * F**2 * (1 + 4 * a) / 3, rtol=1e-6)
+    assert search.contradiction is None
+
+
+@pytest.mark.parametrize(("total", "back"), [(0.01, True), (0.005, False)])
+def test_a_lesser_sum_counts_all_violations_between_the_points(monkeypatch, total, back):
+    """With a smaller weight of the cost a motion jumped over the ring of `control_infeasible.py` and met it at all points:
+    the violation between them was as large as before."""
+    monkeypatch.setattr(_at_contradiction, "_sum_of_all", lambda _: total)
+    elastic, taken = object(), []
+    search: Any = SimpleNamespace(
+        lessening=elastic, elastic=elastic, contradiction=SimpleNamespace(total=0.01),
+        has_elastic_end=lambda: True, take_contradiction=lambda: taken.append(True),
+    )  # fmt: skip
+    assert not _at_contradiction.goes_back(search)
+    assert bool(taken) == back
 
 
 @pytest.mark.parametrize("degree", [1, 2, 4])

@@ -17,7 +17,7 @@ from jaxhamel.control._certificate._endings import between_the_points, not_finit
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._certificate._smoothness import has_infinite_derivative, has_jump
 from jaxhamel.control._collocation import _tightening
-from jaxhamel.control._collocation._before_solution import _begin_elastic
+from jaxhamel.control._collocation._before_solution import begin_elastic
 from jaxhamel.control._collocation._collocation_search import STALL, CollocationSearch
 from jaxhamel.control._collocation._new_start import (
     SLOW_ITERATIONS,
@@ -206,7 +206,7 @@ def test_a_search_that_ends_while_the_limits_are_elastic_has_a_certificate():
     """The elastic problem has both bounds of two limits as four, with multipliers of their own."""
     search = limited(1.0, rows=2)
     search.look_at_start()
-    _begin_elastic(search)
+    begin_elastic(search)
     assert search.state.duals.low.shape[-1] == 2 * search.tight.lower.shape[-1] == 4
     result = search.result(Verdict(False, "stopped"))
     assert result.certificate is not None

@@ -121,7 +121,7 @@ def contradiction(
     for name, value, is_large in zip(names, violations, counts, strict=True):
         if is_large:
             found[name] = found.get(name, 0.0) + float(value)
-    parts = [f"`{name}` by {value:.3g}" for name, value in found.items()]
+    parts = [f"`{name}` by {value:.4g}" for name, value in found.items()]
     pressed = zip(names, _pressures(transcription, duals), strict=True)
     kept = dict.fromkeys(f"`{name}`" for name, x in pressed if x > PRESSED and name not in found)
     beside = f", while {' and '.join(kept)} {'holds' if len(kept) == 1 else 'hold'}" if kept else ""
@@ -146,7 +146,7 @@ def measured_violations(
         far = np.concatenate([np.zeros(first, bool), crossed(*at, elastic.of_state)])
         over = np.concatenate([violations[:first], over_bounds(*at, FINEST_GRID)])
         of_state = np.concatenate([np.zeros(first, bool), np.asarray(elastic.of_state)])
-        violations = np.where(of_state & (counts | far), over, violations)
+        violations = np.where(of_state, over, violations)
         counts = counts | far
     return violations, counts
 

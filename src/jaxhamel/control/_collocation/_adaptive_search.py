@@ -13,12 +13,6 @@ from jaxhamel._search._loop import AbstractSearch
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, points_of, unit_of
-from jaxhamel.control._collocation._crossings import (
-    Contradiction,
-    TrialOfBounds,
-    contradiction_at,
-    rows_of_state,
-)
 from jaxhamel.control._collocation._elastic import Elastic, original, with_slacks_inside
 from jaxhamel.control._collocation._new_start import (
     comes_no_closer,
@@ -36,6 +30,12 @@ from jaxhamel.control._collocation._tightening import (
     Tightening,
 )
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._contradictions._crossings import (
+    Contradiction,
+    TrialOfBounds,
+    contradiction_at,
+    rows_of_state,
+)
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
 from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
@@ -104,6 +104,10 @@ class AdaptiveSearch(AbstractSearch):
         self.trial = TrialOfBounds()
         # Whether a motion has crossed a limit of the state between the points.
         self.has_crossed = False
+        # The elastic problem by which a search at a contradiction looks for a lesser one; how often it has weighed the cost
+        # less, and the sum of violations before it did so last.
+        self.lessening: Elastic | None = None
+        self.weights, self.total_before = 0, np.inf
         self.contradiction: Contradiction | None = None  # the one with the least violations so far
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0

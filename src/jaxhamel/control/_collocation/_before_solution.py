@@ -9,7 +9,6 @@ import dataclasses
 import numpy as np
 
 from jaxhamel.control._collocation._adaptive_search import MOST_BENDS, AdaptiveSearch
-from jaxhamel.control._collocation._crossings import TRIAL, at_midpoints, crosses, lesser
 from jaxhamel.control._collocation._elastic import (
     elastic_start,
     original,
@@ -24,6 +23,7 @@ from jaxhamel.control._collocation._new_start import (
 from jaxhamel.control._collocation._start import (
     bent,
 )
+from jaxhamel.control._contradictions._crossings import TRIAL, at_midpoints, crosses, lesser
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import Solved, first_state
 from jaxhamel.control._mesh._transfer import carried_over
@@ -75,7 +75,7 @@ def leaves_coarse_mesh(search: AdaptiveSearch) -> bool:
         search.go_on(carried_over(coarse, search.state, fine))
     else:
         search.go_on(before)
-        _begin_elastic(search)
+        begin_elastic(search)
     return True
 
 
@@ -106,7 +106,7 @@ def relaxes(search: AdaptiveSearch) -> bool:
     own = search.elastic is None and search.fine is None
     if not (own and search.is_hopeless() and search.restorations < MOST_RESTORATIONS):
         return False
-    _begin_elastic(search)
+    begin_elastic(search)
     return True
 
 
@@ -116,6 +116,8 @@ def returns_from_elastic(search: AdaptiveSearch) -> bool:
         return False
     at, w = search.transcription, original(search.transcription, search.state.w)
     state = first_state(at, w, search.barrier)
+    if search.elastic is search.lessening:
+        search.contradiction = None  # with another elastic problem there is none
     _give_up_elastic(search)
     if search.transcription is not at:
         state = carried_over(at, state, search.transcription)
@@ -161,13 +163,13 @@ def crosses_limits(search: AdaptiveSearch) -> bool:
         return False
     if search.restorations < MOST_RESTORATIONS:
         search.has_crossed = True
-        _begin_elastic(search)
+        begin_elastic(search)
     elif search.contradiction is not None:
         search.take_contradiction()
     return search.elastic is not None
 
 
-def _begin_elastic(search: AdaptiveSearch) -> None:
+def begin_elastic(search: AdaptiveSearch) -> None:
     """Continues with the elastic problem; after a crossing on midpoints, with limits beside the points, too."""
     search.before_elastic = search.transcription, search.state
     if search.has_crossed:

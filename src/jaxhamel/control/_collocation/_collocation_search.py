@@ -23,8 +23,9 @@ from jaxhamel.control._collocation import _at_solution as at_solution
 from jaxhamel.control._collocation import _before_solution as before_solution
 from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._checkpoint import to_arrays
-from jaxhamel.control._collocation._crossings import lesser
 from jaxhamel.control._collocation._elastic import Elastic
+from jaxhamel.control._contradictions import _at_contradiction as at_contradiction
+from jaxhamel.control._contradictions._crossings import lesser
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._result import Result
@@ -56,9 +57,12 @@ LATER_CHANGES = (
     at_solution.changes_unit,
     before_solution.starts_anew,
     before_solution.leaves_coarse_mesh,
+    at_contradiction.goes_back,
     before_solution.bends,
     before_solution.relaxes,
     before_solution.returns_from_elastic,
+    at_contradiction.asks_beside_points,
+    at_contradiction.weighs_cost_less,
 )
 
 

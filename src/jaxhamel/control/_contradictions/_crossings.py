@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxhamel.control._certificate._endings import (
     crossed,
@@ -82,15 +83,23 @@ def contradiction_at(
 
     Tangents to a limit reach beyond its bound where the motion touches it. Violations that are mostly theirs do not count.
     """
-    asked = np.concatenate(least_violations(elastic, state.w))
-    sizes = sizes_of_constraints(transcription, asked)
-    if float(np.max(asked / sizes, initial=0.0)) < negligible_violation(state.w):
+    asked = asked_violations(transcription, elastic, state)
+    if float(np.max(asked, initial=0.0)) < negligible_violation(state.w):
         return None
     found, counts = measured_violations(transcription, elastic, state.w)
+    sizes = sizes_of_constraints(transcription, found)
     total = float(np.sum(np.where(counts, found, 0.0) / sizes))
-    if elastic.copies > 1 and total < TANGENTS * float(np.sum(asked / sizes)):
+    if elastic.copies > 1 and total < TANGENTS * float(np.sum(asked)):
         return None
     return Contradiction(total, transcription, elastic, state)
+
+
+def asked_violations(
+    transcription: Transcription, elastic: Elastic, state: SearchState
+) -> Float[np.ndarray, " b+r"]:
+    """The violations by which the elastic problem relaxes all conditions and limits, each divided by its size."""
+    asked = np.concatenate(least_violations(elastic, state.w))
+    return asked / sizes_of_constraints(transcription, asked)
 
 
 def lesser(first: Contradiction | None, second: Contradiction | None) -> Contradiction | None:
