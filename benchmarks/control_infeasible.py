@@ -62,7 +62,8 @@ def narrow_corridor():
 
 
 def narrow_gap():
-    """A robot of radius 0.1 between discs at (½, ±0.2) of radius 0.3: in the middle 0.2 are missing at each."""
+    """A robot of radius 0.1 between discs at (½, ±0.2) of radius 0.3. Half-way between them 0.2 are missing at each; beside
+    a wall, |y| = 0.4, they are missing at one disc only."""
     away = lambda y: lambda q, c: (jnp.hypot(q[0] - 0.5, q[1] - y + 1e-9) - 0.3)[None]
     discs = (limit(away(y), 0.1, name=n) for y, n in ((0.2, "upper disc"), (-0.2, "lower disc")))
     walls = limit(lambda y, c: y[1:2], -0.4, 0.4, name="walls")
@@ -180,7 +181,7 @@ KNOWN = {
         ring_round_a_unicycle, 0.01, ("ring",),
     ),
     "narrow corridor": Known(narrow_corridor, 0.2, ("left wall", "right wall")),
-    "narrow gap": Known(narrow_gap, 0.4, ("upper disc", "lower disc")),
+    "narrow gap": Known(narrow_gap, 0.2, ("upper disc", "lower disc", "walls")),
     "slow": Known(slow, least_miss(), ("StateAtEnd",)),
     "little fuel": Known(little_fuel, 1 - float(np.sqrt(11 / 12)), ("conditions at the end",)),
     "beyond reach": Known(beyond_reach, 0.5, ("conditions at the end",)),
