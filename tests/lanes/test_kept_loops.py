@@ -11,7 +11,7 @@ from hypothesis import given as given_by_hypothesis
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from jaxhamel._lanes import _transform
+from jaxhamel._lanes import _run_batch
 from jaxhamel._lanes._rules import _control_flow
 from jaxhamel.ensemble import lanes
 
@@ -136,7 +136,7 @@ def test_wide_turn_runs_under_vmap():
 
 def test_long_turn_of_an_inner_loop_runs_under_vmap(monkeypatch):
     """It would compile for a minute; the loop around it, and all else, stays in lanes."""
-    monkeypatch.setattr(_transform, "LONGEST_INNER_TURN", 50)
+    monkeypatch.setattr(_run_batch, "LONGEST_INNER_TURN", 50)
 
     def f(x, rows):
         def inner(y, row):

@@ -15,7 +15,7 @@ from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._linear_algebra import is_too_large
 from jaxhamel._lanes._rules._primitives import primitive_of
-from jaxhamel._lanes._transform import run_traced, traced
+from jaxhamel._lanes._run_batch import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works, one_loop_works
 
 # The largest ratio of scalar operations to operations on arrays. Where it is larger, arrays are long, and operations on them

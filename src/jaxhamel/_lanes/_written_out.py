@@ -10,8 +10,8 @@ from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._look_ups import divided
 from jaxhamel._lanes._graph._nodes import Unsupported, node_numbers
 from jaxhamel._lanes._program import Program, scalarise
+from jaxhamel._lanes._run_batch import traced
 from jaxhamel._lanes._tracing import in_fusions
-from jaxhamel._lanes._transform import traced
 
 
 class Written(NamedTuple):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._one_lane import lanes_if_short
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._transform import run_traced, traced
+from jaxhamel._lanes._run_batch import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works
 from jaxhamel._typing import Scalar
 from jaxhamel.control._interior_point._once import once
