@@ -32,6 +32,7 @@ from jaxhamel.control._collocation._tightening import (
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._contradictions._crossings import (
     Contradiction,
+    LesserSum,
     TrialOfBounds,
     contradiction_at,
     rows_of_state,
@@ -104,10 +105,7 @@ class AdaptiveSearch(AbstractSearch):
         self.trial = TrialOfBounds()
         # Whether a motion has crossed a limit of the state between the points.
         self.has_crossed = False
-        # The elastic problem by which a search at a contradiction looks for a lesser one; how often it has weighed the cost
-        # less, and the sum of violations before it did so last.
-        self.lessening: Elastic | None = None
-        self.weights, self.total_before = 0, np.inf
+        self.lesser_sum = LesserSum()
         self.contradiction: Contradiction | None = None  # the one with the least violations so far
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0

@@ -116,7 +116,7 @@ def returns_from_elastic(search: AdaptiveSearch) -> bool:
         return False
     at, w = search.transcription, original(search.transcription, search.state.w)
     state = first_state(at, w, search.barrier)
-    if search.elastic is search.lessening:
+    if search.elastic is search.lesser_sum.elastic:
         search.contradiction = None  # with another elastic problem there is none
     _give_up_elastic(search)
     if search.transcription is not at:

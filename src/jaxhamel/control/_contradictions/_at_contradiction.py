@@ -39,7 +39,8 @@ def goes_back(search: AdaptiveSearch) -> bool:
 
     All violations between the points count then: without the weight of the cost a motion may jump over a limit.
     """
-    if search.lessening is None or search.elastic is not search.lessening:
+    own = search.lesser_sum.elastic
+    if own is None or search.elastic is not own:
         return False
     assert search.contradiction is not None
     if search.has_elastic_end():
@@ -70,7 +71,7 @@ def asks_beside_points(search: AdaptiveSearch) -> bool:
     search.state = first_state(search.transcription, w, search.barrier)
     search.has_crossed, search.elastic = True, None
     begin_elastic(search)
-    search.lessening = search.elastic
+    search.lesser_sum.elastic = search.elastic
     return True
 
 
@@ -85,16 +86,16 @@ def _is_exceeded_between(found: Contradiction) -> bool:
 def weighs_cost_less(search: AdaptiveSearch) -> bool:
     """Continues from the least contradiction with a smaller weight of the cost while this lowers the sum of violations;
     returns whether it does."""
-    found = _least(search)
+    found, own = _least(search), search.lesser_sum
     if found is None:
         return False
-    fell = found.total < (1 - BETTER) * search.total_before
-    if not fell or search.weights >= MOST_WEIGHTS:
+    fell = found.total < (1 - BETTER) * own.total_before
+    if not fell or own.weights >= MOST_WEIGHTS:
         return False
-    search.weights, search.total_before = search.weights + 1, found.total
+    own.weights, own.total_before = own.weights + 1, found.total
     search.take_contradiction()
     lighter = cast(Elastic, in_unit(found.elastic, LIGHTER))
-    search.elastic = search.lessening = lighter
+    search.elastic = own.elastic = lighter
     search.go_on(resumed_in_bounds(lighter, found.state))
     return True
 

@@ -109,6 +109,18 @@ def lesser(first: Contradiction | None, second: Contradiction | None) -> Contrad
     return first if first.total < (1 - BETTER) * second.total else second
 
 
+class LesserSum:
+    """The search at a contradiction for another one with a lesser sum of violations.
+
+    - `elastic`: the elastic problem by which it looks for one, None before it has begun.
+    - `weights`: how often it has weighed the cost less; `total_before`: the sum of violations before it did so last.
+    """
+
+    def __init__(self) -> None:
+        self.elastic: Elastic | None = None
+        self.weights, self.total_before = 0, np.inf
+
+
 class TrialOfBounds:
     """A trial, once in a search, of bounds that are moved inwards, where a solution crosses a limit between the points.
 
