@@ -110,7 +110,7 @@ def test_a_lesser_sum_counts_all_violations_between_the_points(monkeypatch, tota
     monkeypatch.setattr(_at_contradiction, "_sum_of_all", lambda _: total)
     elastic, taken = object(), []
     search: Any = SimpleNamespace(
-        lessening=elastic, elastic=elastic, contradiction=SimpleNamespace(total=0.01),
+        lesser_sum=SimpleNamespace(elastic=elastic), elastic=elastic, contradiction=SimpleNamespace(total=0.01),
         has_elastic_end=lambda: True, take_contradiction=lambda: taken.append(True),
     )  # fmt: skip
     assert not _at_contradiction.goes_back(search)

@@ -25,6 +25,9 @@ LARGE_TABLE_OF_ONE = 200
 # The same for an array of which windows are read that have computed positions along two axes or more. Written out, they are
 # tables of tables: a ball on a terrain of 12 × 12 numbers took minutes to compile (docs/performance.md#look-ups).
 LARGE_TABLE_OF_AXES = 35
+# The most numbers that one program takes from tables, such as the gains of a regulator: with more than some 120 shared
+# numbers a loop over the lanes is several times as slow (docs/performance.md#look-ups).
+MOST_LOOKED_UP = 60
 # If positions depend on the lane, look-ups are taken out only if they and their positions take at most this many equations.
 MOST_OF_LANES = 120
 

@@ -19,19 +19,11 @@ def on_one_thread(function: Callable, hidden: Any, *arguments: Any) -> Any:
 
     **Arguments:** `hidden`: a floating-point number that XLA does not know; the result does not depend on it.
     """
-    leaves, structure = jax.tree.flatten(arguments)
-    found = []
-
-    def flat(*leaves):
-        out, of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, leaves)))
-        found.append(of_results)
-        return out
-
-    program = jax.make_jaxpr(flat)(*leaves)
+    program, results = jax.make_jaxpr(function, return_shape=True)(*arguments)
 
     def never(*_):
         return [jnp.zeros(x.shape, x.dtype) for x in program.out_avals]
 
     is_impossible = jax.lax.stop_gradient(hidden) < -jnp.inf
-    out = jax.lax.cond(is_impossible, never, jaxpr_as_fun(program), *leaves)
-    return jax.tree.unflatten(found[0], out)
+    out = jax.lax.cond(is_impossible, never, jaxpr_as_fun(program), *jax.tree.leaves(arguments))
+    return jax.tree.unflatten(jax.tree.structure(results), out)

@@ -52,19 +52,11 @@ def whole_loop(
     """
 
     def run(*values):
-        leaves, structure = jax.tree.flatten(values)
-        found = []
-
-        def flat(*leaves):
-            out, of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, leaves)))
-            found.append(of_results)
-            return out
-
-        program = _without_unused(jax.make_jaxpr(flat)(*leaves))
-        return jax.tree.unflatten(
-            found[0],
-            _whole_loop_p.bind(*leaves, program=program, few=few, most=most, fuse_turns=fuse_turns),
-        )
+        program, results = jax.make_jaxpr(function, return_shape=True)(*values)
+        options = {"few": few, "most": most, "fuse_turns": fuse_turns}
+        leaves, program = jax.tree.leaves(values), _without_unused(program)
+        out = _whole_loop_p.bind(*leaves, program=program, **options)
+        return jax.tree.unflatten(jax.tree.structure(results), out)
 
     return run
 

@@ -69,7 +69,7 @@ def plan_sizes(system: System, ts, q, u, control: Array, A: Array, B: Array) -> 
     rates = _rates(np.asarray(ts), np.asarray(A), np.asarray(B))
     kinds = _kinds_of_state(system)
     moved = _largest_of_kind(
-        kinds, _considerable(extents(coordinates_about_first(system.space, q, u)))
+        kinds, _without_rounding(extents(coordinates_about_first(system.space, q, u)))
     )
     if not np.any(moved > 0):
         moved = np.where(np.arange(len(moved)) < system.space.dim, 1.0, 0.0)
@@ -88,7 +88,7 @@ def _rates(ts: np.ndarray, A: np.ndarray, B: np.ndarray) -> Float[np.ndarray, "d
     return in_time_of_motion(float(ts[-1] - ts[0]) * both, A.shape[1])
 
 
-def _considerable(sizes: np.ndarray) -> np.ndarray:
+def _without_rounding(sizes: np.ndarray) -> np.ndarray:
     """Replaces sizes that may be rounding errors alone by 0."""
     return np.where(sizes > ROUNDING * np.max(sizes, initial=0.0), sizes, 0.0)
 

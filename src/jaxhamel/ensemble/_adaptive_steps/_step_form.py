@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxhamel._lanes._divided._look_ups import MOST_LOOKED_UP
 from jaxhamel._lanes._tracing import is_described
-from jaxhamel.ensemble._equal_steps._step_forms import MOST_LOOKED_UP
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion, written_rate
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 

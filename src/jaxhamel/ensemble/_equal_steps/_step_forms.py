@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._divided._look_ups import MOST_LOOKED_UP
 from jaxhamel._lanes._tracing import in_fusions
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import Written
@@ -31,9 +32,6 @@ _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 STEPS_AT_ONCE = 13
 # With fewer lanes than this, methods with more than four stages loop over the stages.
 FEW_LANES = 8
-# The most numbers that one program takes from tables, such as the gains of a regulator: with more than some 120 shared
-# numbers a loop over the lanes is several times as slow (docs/performance.md#look-ups).
-MOST_LOOKED_UP = 60
 # The most loops of a step that is one program, with at least MANY lanes and with fewer.
 MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 

@@ -16,6 +16,7 @@ from jaxtyping import Array
 from jaxhamel._lanes._columns import ColumnLayout, Columns
 from jaxhamel._lanes._derivatives._known_steps import after_known_steps
 from jaxhamel._lanes._derivatives._own_derivative import recomputed_as, recomputed_from
+from jaxhamel._lanes._divided._look_ups import MOST_LOOKED_UP
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
@@ -24,9 +25,6 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped, runge_kutta_ste
 
 # The transpose of a program has about this many times as many operations as the program.
 TRANSPOSED = 2.2
-
-# The most entries of tables that a period written out may read, as in the equal steps of ensembles.
-MOST_LOOKED_UP = 60
 
 # The states before the steps of a period are stored for periods of up to this many steps, and recomputed for longer ones.
 MOST_STORED = 4
