@@ -135,7 +135,10 @@ def _cost(near: Solved, problem: Any) -> float:
     A limit may be violated between the points, since the kinks of a control leave their nodes.
     """
     ts = problem.ts[0] + near.shares * (problem.ts[-1] - problem.ts[0])
-    problem = eqx.tree_at(lambda p: p.ts, problem, ts)
+    stays = jax.tree.map(
+        lambda x: jnp.tile(x[None], (len(ts), *[1] * x.ndim)), (problem.q0, problem.u0)
+    )
+    problem = eqx.tree_at(lambda p: (p.ts, p.guess), problem, (ts, stays))
     search = CollocationSearch(near.method, problem)
     bounds = (
         search.transcription.lower + near.tightened[0],
