@@ -130,7 +130,8 @@ def _by_step(near: Solved, of: Callable, entry: int, step: float) -> float:
 
 
 def _cost(near: Solved, problem: Any) -> float:
-    """J of a problem solved again from the optimum with the same nodes and tightening; NaN if the search does not end.
+    """J of a problem solved again from the optimum with the same nodes and tightening; NaN if the search does not end, or if
+    the problem is refused, as one whose target is within an obstacle.
 
     A limit may be violated between the points, since the kinks of a control leave their nodes.
     """
@@ -139,7 +140,10 @@ def _cost(near: Solved, problem: Any) -> float:
         lambda x: jnp.tile(x[None], (len(ts), *[1] * x.ndim)), (problem.q0, problem.u0)
     )
     problem = eqx.tree_at(lambda p: (p.ts, p.guess), problem, (ts, stays))
-    search = CollocationSearch(near.method, problem)
+    try:
+        search = CollocationSearch(near.method, problem)
+    except ValueError:
+        return float("nan")
     bounds = (
         search.transcription.lower + near.tightened[0],
         search.transcription.upper + near.tightened[1],
