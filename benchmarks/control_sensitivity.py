@@ -29,8 +29,8 @@ MOST = 2  # at most this many entries of an array
 
 
 class Solved(NamedTuple):
-    """The optimum from which problems with changed numbers are solved again, with its mesh, its cost unit and the amounts
-    by which its bounds are tightened. The method keeps its nodes at the times of a problem."""
+    """The optimum from which problems with changed numbers are solved again, with its mesh, its sizes, its cost unit and the
+    amounts by which its bounds are tightened. The method keeps its nodes at the times of a problem."""
 
     problem: Any
     method: control.Collocation
@@ -38,6 +38,7 @@ class Solved(NamedTuple):
     state: SearchState
     tightened: tuple[Any, Any]
     unit: float
+    sizes: Any
 
 
 def compared(problem: Any, method: control.Collocation, result: control.Result) -> dict[str, Any]:
@@ -79,7 +80,8 @@ def _solved(problem: Any, method: control.Collocation) -> Solved:
     ends = (tight.lower, original.lower), (tight.upper, original.upper)
     moved = tuple(jnp.where(jnp.isfinite(a) & jnp.isfinite(b), a - b, 0.0) for a, b in ends)
     kept = dataclasses.replace(method, intervals=None)
-    return Solved(problem, kept, original.shares, search.state, moved, search.cost_unit)
+    units = search.cost_unit, original.sizes
+    return Solved(problem, kept, original.shares, search.state, moved, *units)
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
@@ -149,7 +151,8 @@ def _cost(near: Solved, problem: Any) -> float:
         search.transcription.upper + near.tightened[1],
     )
     unit = near.unit / search.cost_unit
-    search.transcription = in_unit(search.transcription, unit)
+    same = dataclasses.replace(search.transcription, sizes=near.sizes)
+    search.transcription = in_unit(same, unit)
     search.tight = eqx.tree_at(lambda t: (t.lower, t.upper), search.transcription, bounds)
     search.tightening.rounds, search.may_start_anew = TIGHTENINGS, False
     state = near.state._replace(w=with_initial_state(problem, search.transcription, near.state.w))
