@@ -94,7 +94,10 @@ def run_traced(
     quiet: bool,
     in_turn: bool = False,
 ) -> list:
-    """Runs a jaxpr on a batch, divided into parts; `in_turn`: whether it is a turn of a loop that is a part itself."""
+    """Divides a jaxpr into parts, and runs them on a batch.
+
+    `in_turn`: whether the jaxpr is one turn of a loop, where the loop is a part of a larger function.
+    """
     largest = LARGE_TABLE_OF_ONE if size == 1 else LARGE_TABLE
     parts = None if is_described() else divided(closed, batched, largest)
     if parts is not None:
@@ -136,7 +139,7 @@ def _runners(
 def _arrays_of_lanes(
     size: int, in_turn: bool, program: ClosedJaxpr, batched: list[bool], values: list
 ) -> list:
-    """The results of an array part for all lanes."""
+    """Runs a part that consists of operations on arrays, and returns its results for all lanes."""
     axes = [0 if varies else None for varies in batched]
     return list(jax.vmap(_of_arrays(program, in_turn), axes, axis_size=size)(*values))
 
@@ -154,7 +157,7 @@ def _of_arrays(program: ClosedJaxpr, in_turn: bool) -> Callable[..., Any]:
 
 
 def _differentiable(closed, batched: list[bool], values: list, size: int, quiet: bool) -> list:
-    """Runs the jaxpr in lanes, with both of its derivatives in lanes."""
+    """Runs the jaxpr in lanes. Its derivatives, in forward and in reverse mode, run in lanes as well."""
     evaluate = OfLanes(closed, tuple(batched), size, quiet)
     runs = partial(run, quiet=quiet), partial(run_summed, quiet=quiet)
     evaluate = with_derivative(*runs, evaluate, closed, batched, size)

@@ -32,8 +32,9 @@ from jaxhamel._lanes._solutions._operator_solve import solved_by_matrix
 
 # The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
 LEAST_SHARED = 120
-# The same in a turn of a loop that has an operation on a larger array: written out, a small matrix takes longer in reverse
-# mode, which sums its cotangent over the lanes in each turn (docs/performance.md#networks-in-lanes).
+# The same limit for a turn of a loop that has an operation on a larger array. There reverse mode sums the cotangent of each
+# shared matrix over the lanes in every turn, which takes longer if the matrix is written out as scalars
+# (docs/performance.md#networks-in-lanes).
 LEAST_SHARED_IN_TURN = 20
 # For few lanes, products with constant arrays of at most this size are written out
 # (docs/performance.md#networks-in-lanes).

@@ -54,7 +54,9 @@ def _vectors(loop: KeptLoop) -> int:
 
 
 def with_whole_arrays(loop: KeptLoop) -> KeptLoop:
-    """The loop with those operands as arrays over the lanes that array operations read, and compute if they are carried."""
+    """Marks the operands that stay arrays over the lanes: operations on arrays read them, and a turn keeps them or computes
+    their next values by such operations.
+    """
     turn, first = loop.turn.jaxpr, loop.fixed[0]
     places = array_equations(loop.turn, loop.varies[first:], least=LEAST_SHARED_IN_TURN)
     read, made = read_by(turn.eqns, places), {v for i in places for v in turn.eqns[i].outvars}

@@ -57,7 +57,10 @@ class ArrayParts(NamedTuple):
     def run(
         self, values: list[Any], batched: list[bool], runners: Mapping[str, RunInLanes]
     ) -> list[Any]:
-        """The results of all lanes; `runners`: how the parts of each kind run."""
+        """Runs the parts one after the other, and returns the results of all lanes.
+
+        `runners`: for each kind of part, the function that runs it.
+        """
         values, batched = list(values), list(batched)
         for part in self.parts:
             given, flags = [values[i] for i in part.given], [batched[i] for i in part.given]

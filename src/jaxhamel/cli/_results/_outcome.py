@@ -38,7 +38,7 @@ class Outcome:
     proof: Mapping[str, Any] = field(default_factory=dict)
 
     def ended_before(self, event: str) -> "Outcome":
-        """The outcome of a command that is ended before an `event` with which it would have succeeded."""
+        """Makes the outcome of a command that is ended too early: it succeeds only once `event` has happened."""
         if self.status != "success":
             return self
         message = f"{self.message}; ended before {event}"

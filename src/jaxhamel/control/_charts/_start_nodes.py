@@ -85,9 +85,12 @@ def start_derivatives(
 
 
 def _of_interval(weights, of_node, inverses: "_Inverses", covectors) -> StartDerivatives:
-    """The derivatives of one interval; its points are the stages and the end.
+    """Computes the derivatives of one interval from those of V at its points: the s stages, then the end of the interval.
 
-    **Arguments:** `weights`, `of_node`: D_jk and e_k in rows for k ≥ 1, and D_j0 and e_0. `covectors`: one for each point.
+    For a covector a, Q_a = ∂(aᵀV)/∂X.
+
+    **Arguments:** `weights`: the coefficients D_jk and, in the last row, e_k, for k ≥ 1, `(s+1, s)`. `of_node`: D_j0 and
+    e_0, `(s+1,)`. `covectors`: one for each point, `(s+1, t)`.
     """
     V, dV, V_tau, dV_tau = inverses
     of_stages = slice(None, -1)
