@@ -4,9 +4,9 @@
 
 prints a row for each problem, and as its last line one JSON object: the cost, its difference from the known optimum, the
 iterations, the processor seconds of the first call (tracing and compiling included), of the search alone once it is
-compiled, and of a later call with certificate and replay; all but `--starts` and `--values` on one core. Where CasADi is
-installed (`pip install casadi`), IPOPT solves the same problems with the same points, mesh and tolerance, with derivatives
-by CasADi from the equations of `control_references.py`: seconds to build and to solve.
+compiled, of its part on the given mesh, and of a later call with certificate and replay; all but `--starts` and `--values`
+on one core. Where CasADi is installed (`pip install casadi`), IPOPT solves the same problems with the same points, mesh and
+tolerance, with derivatives by CasADi from the equations of `control_references.py`: seconds to build and to solve.
 
 `--quick` takes the disk alone. `--sensitivities` compares derivatives of the optimal cost with differences of problems that
 are solved again. `--starts` searches from so many starts together; IPOPT solves from four of its own, one after the other.
@@ -93,6 +93,22 @@ def median_seconds(run: Callable[[], Any], most: float = 20.0) -> tuple[float, A
     return float(np.median(seconds)), found
 
 
+class OneMesh(CollocationSearch):
+    """The search alone that IPOPT makes, too: one mesh, the user's bounds and cost unit, one start."""
+
+    def change_problem(self) -> None:
+        pass
+
+
+def seconds_on_one_mesh(problem: Any, method: control.Collocation) -> dict:
+    """Processor seconds to the optimum on the given mesh, before nodes move or bounds change; None if it is not found."""
+    searches = [OneMesh(method, problem) for _ in range(REPEATS)]
+    last = searches[0]
+    seconds, _ = median_seconds(lambda: searches.pop().run())
+    found = {"iterations": len(last.rows), "seconds": round(seconds, 4)}
+    return {"one_mesh": found if bool(last.state.done) else None}
+
+
 def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple[dict, Any]:
     """The figures of one problem, and its result."""
     began = time.process_time()
@@ -109,6 +125,7 @@ def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple
         "iterations": len(result.history["cost"]),
         "first_call": round(first, 2),
         "search": round(alone, 4),
+        **seconds_on_one_mesh(problem, method),
         "with_certificate": round(later, 4),
         "certificate": certificate.holds,
         "stationarity": certificate.stationarity,

@@ -160,7 +160,7 @@ def test_midpoints_hold_as_many_points_as_the_mesh():
     """Five intervals of three points become fifteen with one each, whose nodes divide the intervals evenly."""
     problem = to_the_other_side(lambda q: q + 1.0)
     own = CollocationSearch(control.Collocation(intervals=5, degree=3), problem).transcription
-    found = _crossings.at_midpoints(problem, own)
+    found = _crossings.at_midpoints(own)
     np.testing.assert_allclose(found.shares, np.linspace(0.0, 1.0, 16), atol=1e-14)
     assert found.rule.points == (0.5,)
     assert jax.tree.leaves(found.costs) == jax.tree.leaves(own.costs)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel._lanes._one_lane import lanes_if_short
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -159,17 +160,18 @@ def row_counts(transcription: Transcription, w: CollocationPoint) -> list[int]:
     return counts
 
 
-@compiled_with(QUICK)
+@compiled_with(FEW_RUNS)
 def on_fine_grid(transcription: Transcription, w: CollocationPoint, finer: int = FINER_GRID):
     """The limits' functions on a grid ten times finer than the collocation points, ends included, `(N, M, r)`."""
     count = finer * len(transcription.rule.points)
     at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())
-    places = weights_at(transcription, at)
+    N, M, places = w.X.shape[0], count + 1, weights_at(transcription, at)
 
-    def one(interval, X, c):
-        all_X = with_start(interval, X)
-        y = stage_unknowns(places.X @ all_X, places.c @ c, w.p)
-        shares = jnp.asarray(at, X.dtype)
-        return jax.vmap(lambda share, y: transcription.limit(interval, share, y))(shares, y)
+    def unknowns(interval, X, c):
+        return stage_unknowns(places.X @ with_start(interval, X), places.c @ c, w.p)
 
-    return jax.vmap(one)(transcription.intervals(w), w.X, w.c)
+    intervals = transcription.intervals(w)
+    y = jax.vmap(unknowns)(intervals, w.X, w.c).reshape(N * M, -1)
+    shares = jnp.asarray(np.tile(at, N), w.X.dtype)
+    repeated = jax.tree.map(lambda x: jnp.repeat(x, M, axis=0), intervals)
+    return lanes_if_short(transcription.limit)(repeated, shares, y).reshape(N, M, -1)

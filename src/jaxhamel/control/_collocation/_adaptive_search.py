@@ -91,7 +91,7 @@ class AdaptiveSearch(AbstractSearch):
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.tightening = Tightening(0.5 * bounds_of(dtype).violation)
         may_align = method.intervals is not None or method.error is not None
-        self.refinement = Refinement(problem, method.error, may_align)
+        self.refinement = Refinement(self.transcription, method.error, may_align)
         self.may_start_anew = fresh and bool(self.transcription.limits)
         # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
@@ -135,10 +135,10 @@ class AdaptiveSearch(AbstractSearch):
         unit = first_unit(transcription, w) if saved is None else unit_of(saved)
         return in_unit(transcription, unit), begin
 
-    def go_on(self, state: SearchState) -> None:
-        """Continues the search from `state` with another compiled program."""
+    def go_on(self, state: SearchState, pace: float = np.inf) -> None:
+        """Continues the search from `state`; `pace`: seconds per iteration, if the compiled program stays the same."""
         self.state, self.parts = state, None
-        self.since, self.pace = len(self.rows), np.inf
+        self.since, self.pace = len(self.rows), pace
         self.tightening.forget()
 
     def take_solution(self, solved: Solved) -> None:
@@ -150,7 +150,7 @@ class AdaptiveSearch(AbstractSearch):
         """Continues with another mesh and other bounds; returns True."""
         self.transcription, self.tight, state = posed
         self.moving.forget()
-        self.go_on(state)
+        self.go_on(state, self.pace)
         return True
 
     def takes_mesh(self, found: tuple[Transcription, SearchState] | None) -> bool:

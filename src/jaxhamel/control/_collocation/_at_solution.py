@@ -4,6 +4,8 @@ Each function takes the search after its last iterations, changes it if need be,
 without a further change.
 """
 
+import dataclasses
+
 import numpy as np
 
 from jaxhamel.control._certificate._certificate import bounds_of
@@ -11,7 +13,7 @@ from jaxhamel.control._certificate._cost_error import kink_excess
 from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import (
-    transcribe,
+    on_mesh,
 )
 from jaxhamel.control._collocation._tightening import (
     largest_excess,
@@ -80,7 +82,8 @@ def changes_points(search: AdaptiveSearch) -> bool:
         return False
     search.may_change_points, search.gauss = False, solved
     old, points = search.tight, rule("radau", len(search.tight.rule.points))
-    new = transcribe(search.problem, points, old.shares, old.cost_unit, old.sizes)
+    own = on_mesh(search.mesh_of_first, old.shares, points)
+    new = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
     return search.takes_mesh((new, carried_over(old, search.state, new)))
 
 

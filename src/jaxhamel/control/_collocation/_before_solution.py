@@ -53,7 +53,7 @@ def starts_anew(search: AdaptiveSearch) -> bool:
     if not search.may_start_anew or search.elastic is not None or not creeps(rows, tolerance):
         return False
     search.may_start_anew = False
-    coarse = coarser(search.problem, search.transcription)
+    coarse = coarser(search.transcription)
     if coarse is not search.transcription:
         search.fine = search.transcription, search.state
     search.transcription = search.tight = coarse
@@ -175,7 +175,7 @@ def begin_elastic(search: AdaptiveSearch) -> None:
     if search.has_crossed:
         search.forget_mesh()
         own = search.own_mesh = search.transcription
-        search.transcription = search.tight = at_midpoints(search.problem, own)
+        search.transcription = search.tight = at_midpoints(own)
         search.state = carried_over(own, search.state, search.transcription)
     copies = 3 if search.has_crossed else 1
     at = search.transcription, search.state.w

@@ -99,8 +99,9 @@ class CollocationSearch(AdaptiveSearch):
         with compiled_before(self.began + self.seconds):
             self.state, self.parts, rows, count = more_iterations(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
-        if len(self.rows) > self.since:  # the first call is mostly compilation
-            self.pace = max((time.monotonic() - began) / many, 1e-9)
+        self.pace = max(
+            (time.monotonic() - began) / many, 1e-9
+        )  # compilation makes it long at first
         table[0] = self.cost_unit * table[0]
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))

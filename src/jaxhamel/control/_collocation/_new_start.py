@@ -16,7 +16,7 @@ from jaxtyping import Array
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._elastic import with_slacks_inside
 from jaxhamel.control._collocation._points import PiecewisePolynomial
-from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._collocation._start import first_iterate, guessed, on_mesh
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._state import SearchState, first_state
 from jaxhamel.control._problem._problem import ControlProblem
@@ -59,14 +59,12 @@ def is_far(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
     return rows[-1]["violation"] > 100 * tolerance
 
 
-def coarser(problem: ControlProblem, transcription: Transcription) -> Transcription:
+def coarser(transcription: Transcription) -> Transcription:
     """The problem on a coarse mesh of equal intervals; `transcription` itself if it has less than twice as many."""
     if transcription.shares.shape[0] - 1 < 2 * COARSE:
         return transcription
     shares = jnp.linspace(0.0, 1.0, COARSE + 1, dtype=transcription.shares.dtype)
-    return transcribe(
-        problem, transcription.rule, shares, transcription.cost_unit, transcription.sizes
-    )
+    return on_mesh(transcription, shares)
 
 
 def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:

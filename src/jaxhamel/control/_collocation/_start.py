@@ -1,5 +1,6 @@
 """The transcription of a problem on a mesh, and the iterate from which the search starts."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,21 @@ def transcribe(
         everywhere(lower), everywhere(upper), p_lower, p_upper, jnp.asarray(cost_unit, shares.dtype), rule, m, bool(free),
         free_start, designs, (), sizes,
     )  # fmt: skip
+
+
+def on_mesh(
+    own: Transcription, shares: Float[Array, " M+1"], rule: PointRule | None = None
+) -> Transcription:
+    """The same problem on another mesh, with the points of `rule` if it is given.
+
+    `own` must have the problem's own bounds, which are the same at all points. Nothing is traced or checked again, which
+    would take longer than ten iterations of a small problem.
+    """
+    points = own.rule if rule is None else rule
+    shape = shares.shape[0] - 1, len(points.points)
+    lower, upper = (jnp.broadcast_to(x[0, 0], (*shape, x.shape[2])) for x in (own.lower, own.upper))
+    mesh = shares.astype(own.shares.dtype)
+    return dataclasses.replace(own, shares=mesh, rule=points, lower=lower, upper=upper)
 
 
 def _parameter_bounds(

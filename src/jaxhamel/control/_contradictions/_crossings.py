@@ -23,7 +23,7 @@ from jaxhamel.control._certificate._endings import (
 from jaxhamel.control._certificate._violation import row_counts
 from jaxhamel.control._collocation._elastic import Elastic, least_violations
 from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._collocation._start import is_of_control, transcribe
+from jaxhamel.control._collocation._start import is_of_control, on_mesh
 from jaxhamel.control._collocation._tightening import (
     largest_excess,
     resumed_in_bounds,
@@ -60,14 +60,13 @@ def rows_of_state(
     return tuple(x for limit, n in pairs for x in [not is_of_control(problem, limit)] * n)
 
 
-def at_midpoints(problem: ControlProblem, transcription: Transcription) -> Transcription:
+def at_midpoints(transcription: Transcription) -> Transcription:
     """The problem on intervals with one point each, as many as the mesh has points."""
     points = len(transcription.rule.points)
     parts = jnp.arange(points, dtype=transcription.shares.dtype) / points
     begin, length = transcription.shares[:-1, None], jnp.diff(transcription.shares)[:, None]
     shares = jnp.append((begin + length * parts[None]).ravel(), transcription.shares[-1])
-    unit, sizes = transcription.cost_unit, transcription.sizes
-    return transcribe(problem, rule("gauss", 1), shares, unit, sizes)
+    return on_mesh(transcription, shares, rule("gauss", 1))
 
 
 def crosses(transcription: Transcription, w: CollocationPoint, rows: tuple[bool, ...]) -> bool:

@@ -11,11 +11,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration
-from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._start import on_mesh
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._interior_point._state import SearchState, strong
 from jaxhamel.control._mesh._transfer import carried_over
-from jaxhamel.control._problem._problem import ControlProblem
 
 # The coarse mesh has 1/SHARE of the intervals, but at least FEWEST_POINTS points (docs/performance.md#many-starts).
 SHARE, FEWEST_POINTS = 4, 20
@@ -29,7 +28,7 @@ DIFFERENCE = 0.5
 MOST_ITERATIONS = 30  # of a search on the coarse mesh
 
 
-def coarse_mesh(problem: ControlProblem, transcription: Transcription) -> Transcription | None:
+def coarse_mesh(transcription: Transcription) -> Transcription | None:
     """The problem transcribed on a coarse mesh, whose nodes are also nodes of the mesh of `transcription`.
 
     Returns None where the coarse mesh would not help: if the mesh of `transcription` has less than twice as many intervals,
@@ -40,9 +39,7 @@ def coarse_mesh(problem: ControlProblem, transcription: Transcription) -> Transc
     few = max(given // SHARE, -(-FEWEST_POINTS // len(transcription.rule.points)))
     if transcription.limits or given < 2 * few:
         return None
-    shares = transcription.shares[_nodes(given, few)]
-    sizes = transcription.cost_unit, transcription.sizes
-    return transcribe(problem, transcription.rule, shares, *sizes)
+    return on_mesh(transcription, transcription.shares[_nodes(given, few)])
 
 
 def _nodes(given: int, few: int) -> Int[np.ndarray, " n"]:

@@ -78,7 +78,7 @@ class ManyStarts:
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
         budget, every = Budget(iterations, until, self.interrupted), np.arange(len(self.starts))
-        coarse = coarse_mesh(self.problem, self.transcription)
+        coarse = coarse_mesh(self.transcription)
         found, counts, left = [], [], every
         if coarse is not None and not are_few(len(every)):
             state, counts, left = self._by_coarse_mesh(coarse, budget)

@@ -5,6 +5,7 @@ this mesh. The first refinement only moves the nodes, which needs no compilation
 intervals by 2 or 4.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import jax
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._points import lagrange, rule, slopes_at
-from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._start import on_mesh
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
@@ -29,7 +30,6 @@ from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._junctions import junctions_of
 from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
 from jaxhamel.control._mesh._transfer import moved_over
-from jaxhamel.control._problem._problem import ControlProblem
 
 
 @compiled_with(QUICK)
@@ -122,9 +122,11 @@ def _aligned_mesh(
 class Refinement:
     """The mesh refinement of one search; `errors`: the errors ε of the intervals of the mesh solved last."""
 
-    def __init__(self, problem: ControlProblem, error: float | None, may_align: bool):
-        """**Arguments:** `may_align`: whether nodes may move onto the times at which a limited control switches."""
-        self.problem, self.error = problem, error
+    def __init__(self, own: Transcription, error: float | None, may_align: bool):
+        """**Arguments:** `own`: the problem on the first mesh, with the user's bounds; `may_align`: whether nodes may move onto
+        the times at which a limited control switches.
+        """
+        self.own, self.error = own, error
         self.may_align, self.alignments = may_align, 0
         # The moves of nodes to the meshes so far, as shares of the duration, and the costs before them.
         self.moves: list[float] = []
@@ -252,9 +254,9 @@ class Refinement:
     def _transcribed(
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription
     ) -> Transcription:
-        mesh = jnp.asarray(shares, transcription.shares.dtype)
-        known = transcription.cost_unit, transcription.sizes
-        return transcribe(self.problem, transcription.rule, mesh, *known)
+        own = on_mesh(self.own, jnp.asarray(shares), transcription.rule)
+        unit, sizes = transcription.cost_unit, transcription.sizes
+        return dataclasses.replace(own, cost_unit=unit, sizes=sizes)
 
     def _on_mesh(
         self, shares: Float[np.ndarray, " M+1"], transcription: Transcription, state: SearchState
