@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxhamel.control._interior_point._point_derivatives import derivatives_in_lanes
 
@@ -15,10 +16,11 @@ def value_and_cost(at, y):
     return jnp.append(rate, y[2] * y[1]), at * y[2] ** 2 * jnp.exp(y[0])
 
 
-def test_they_are_those_of_each_point():
-    """Values, first and second derivatives equal JAX's at each point."""
-    at = jnp.linspace(0.5, 1.5, 24)
-    y, multiplier = jax.random.normal(KEY, (2, 24, 3))
+@pytest.mark.parametrize("points", [24, 100])
+def test_they_are_those_of_each_point(points):
+    """Values, first and second derivatives equal JAX's at each point; 100 points are two blocks, the second half empty."""
+    at = jnp.linspace(0.5, 1.5, points)
+    y, multiplier = jax.random.normal(KEY, (2, points, 3))
     found = jax.jit(lambda *given: derivatives_in_lanes(value_and_cost, *given, 0))(
         at, y, multiplier
     )

@@ -26,6 +26,7 @@ from jaxhamel.control._interior_point._once import once
 SHORTEST, LONGEST, MOST_TRACED = 3_000, 30_000, 150_000
 # The first length for the ends of intervals, which are few, if there are at least this many directions.
 SHORTEST_AT_ENDS, FEWEST_DIRECTIONS = 900, 10
+BLOCK = 300  # lanes computed at a time by a long program (docs/performance.md#derivatives-of-collocation)
 # Upper bound of (length of the gradient's derivative along one direction) / (length of the function). The ratio is 3.7 to 5
 # for the built-in problems.
 GROWTH = 6
@@ -119,14 +120,44 @@ def derivatives_in_lanes(
         (_, value, cost), tangents = jax.jvp(first, (y,), (given[-1],))
         return [value, cost, *tangents]
 
-    unit = jnp.tile(jnp.eye(n, dtype=y.dtype), (many, 1))
-    lanes = [*(jnp.repeat(x, n, axis=0) for x in leaves), unit]
-    closed, batched, values = traced(along, [True] * len(lanes), lanes)
+    unit = jnp.eye(n, dtype=y.dtype)
+    flags = [True] * (len(leaves) + 1)
+    closed, batched, values = traced(along, flags, _lanes_of(leaves, unit))
     if not _length_fits(closed, batched, many * n, shortest):
         return None
-    found = run_traced(closed, batched, values, many * n, quiet=True)
-    value, cost, hessian, jacobian, gradient = (x.reshape(many, n, *x.shape[1:]) for x in found)
+    shared = values[: len(values) - len(flags)]
+
+    def of_points(leaves):
+        lanes, points = _lanes_of(leaves, unit), leaves[0].shape[0]
+        found = run_traced(closed, batched, shared + lanes, points * n, quiet=True)
+        return [x.reshape(points, n, *x.shape[1:]) for x in found]
+
+    value, cost, hessian, jacobian, gradient = _in_blocks(of_points, leaves, n)
     return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
+
+
+def _lanes_of(leaves: list[Array], unit: Float[Array, "y y"]) -> list[Array]:
+    """The arguments of all lanes: those of each point n times, and the n unit vectors."""
+    n = unit.shape[0]
+    directions = jnp.tile(unit, (leaves[0].shape[0], 1))
+    return [*(jnp.repeat(x, n, axis=0) for x in leaves), directions]
+
+
+def _in_blocks(of_points: Callable, leaves: list[Array], n: int) -> list[Array]:
+    """`of_points(leaves)`, computed for blocks of points with about `BLOCK` lanes each.
+
+    A long program is many loops over the lanes, and the vectors that one loop passes to the next should stay in the cache.
+    The number of points is a multiple of 8, so that no lanes are left over by the processor's vectors.
+    """
+    many = leaves[0].shape[0]
+    points = 8 * max(1, BLOCK // (8 * n))
+    blocks = -(-many // points)
+    if blocks == 1:
+        return of_points(leaves)
+    missing = blocks * points - many
+    padded = [jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in leaves]
+    found = jax.lax.map(of_points, [x.reshape(blocks, points, *x.shape[1:]) for x in padded])
+    return [x.reshape(blocks * points, *x.shape[2:])[:many] for x in found]
 
 
 def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"], shortest: int) -> bool:
