@@ -10,10 +10,10 @@ there, so that between the points the bound is not reached, although its multipl
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from jaxhamel.control._certificate._violation import evaluated, names_of_limits
+from jaxhamel.control._certificate._violation import effects, evaluated, names_of_limits
 from jaxhamel.control._collocation._points import PointRule, lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals, Parts, weighted
+from jaxhamel.control._interior_point._derivatives import Duals, Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import orders
 from jaxhamel.control._mesh._switches import switches_of
@@ -22,7 +22,7 @@ from jaxhamel.control._mesh._switches import switches_of
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
     """The relative change of the cost by the remaining residuals r of all constraints, |λ · r| / (1 + |J|)."""
     cost, residuals = evaluated(transcription, w)
-    return abs(float(weighted(duals, residuals))) / (1 + abs(float(cost)))
+    return abs(float(np.sum(effects(duals, residuals)))) / (1 + abs(float(cost)))
 
 
 def tightening_excess(

@@ -13,6 +13,7 @@ from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
+    Residuals,
     ends_unknowns,
     evaluate,
     stage_unknowns,
@@ -50,10 +51,14 @@ evaluated = compiled_with(QUICK)(evaluate)
 
 def largest_effect(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
     """Σ |λ r| with the residuals r of all constraints: the most by which these change the cost, to first order."""
-    residuals = evaluated(transcription, w)[1]
+    return float(np.sum(np.abs(effects(duals, evaluated(transcription, w)[1]))))
+
+
+def effects(duals: Duals, residuals: Residuals) -> Float[np.ndarray, " n"]:
+    """λ r for the residual r of each constraint, by NumPy, which compiles nothing: its change of the cost."""
     multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
     pairs = zip(multipliers, residuals, strict=True)
-    return sum(float(np.sum(np.abs(np.asarray(a) * np.asarray(b)))) for a, b in pairs)
+    return np.concatenate([(np.asarray(a) * np.asarray(b)).ravel() for a, b in pairs])
 
 
 def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:

@@ -123,8 +123,8 @@ class Refinement:
     """The mesh refinement of one search; `errors`: the errors ε of the intervals of the mesh solved last."""
 
     def __init__(self, own: Transcription, error: float | None, may_align: bool):
-        """**Arguments:** `own`: the problem on the first mesh, with the user's bounds; `may_align`: whether nodes may move to
-        the times at which a limited control switches.
+        """**Arguments:** `own`: the problem on the first mesh, with the user's bounds; `may_align`: whether nodes may move
+        to the times at which a limited control switches.
         """
         self.own, self.error = own, error
         self.may_align, self.alignments = may_align, 0
