@@ -143,23 +143,21 @@ def measured_violations(
     if any(elastic.of_state):
         at = transcription, original(transcription, w)
         first = len(violations) - len(elastic.of_state)
-        far = np.concatenate([np.zeros(first, bool), crossed(*at, elastic.of_state)])
+        far = np.concatenate([np.zeros(first, bool), exceeded(*at)])
         over = np.concatenate([violations[:first], over_bounds(*at, FINEST_GRID)])
         of_state = np.concatenate([np.zeros(first, bool), np.asarray(elastic.of_state)])
         violations = np.where(of_state, over, violations)
-        counts = counts | far
+        counts = counts | (of_state & far)
     return violations, counts
 
 
-def crossed(
-    transcription: Transcription, w: CollocationPoint, of_state: tuple[bool, ...]
-) -> Bool[np.ndarray, " r"]:
-    """For each limit of the state, whether the motion exceeds it, at the points or between them, by more than `CROSSED`
-    times the range of its values; False for all other limits.
+def exceeded(transcription: Transcription, w: CollocationPoint) -> Bool[np.ndarray, " r"]:
+    """For each limit, whether the motion exceeds it, at the points or between them, by more than `CROSSED` times the range
+    of its values.
     """
     values = np.asarray(on_fine_grid(transcription, w))
     far = CROSSED * np.ptp(values, axis=(0, 1))
-    return np.asarray(of_state, bool) & (over_bounds(transcription, w) > far)
+    return over_bounds(transcription, w) > far
 
 
 def _largest_bounds(transcription: Transcription) -> Float[np.ndarray, " r"]:

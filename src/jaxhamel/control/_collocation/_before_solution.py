@@ -133,7 +133,9 @@ def tries_bounds(search: AdaptiveSearch) -> bool:
     if search.has_crossed:
         return crosses_limits(search)
     own, w = search.transcription, search.state.w
-    if search.trial.is_over or not (search.is_solved() and crosses(own, w, search.of_state)):
+    if search.trial.is_over or not (
+        search.is_solved() and crosses(own, w, lambda: search.of_state)
+    ):
         return False
     solved = Solved(search.tight, search.state, search.parts)
     posed = search.trial.begin(own, solved, search.tightening.least)
@@ -158,8 +160,8 @@ def _judges_trial(search: AdaptiveSearch) -> bool:
 def crosses_limits(search: AdaptiveSearch) -> bool:
     """Continues with the elastic problem whose limits hold beside the points, too, if the solution crosses a limit of the
     state between the points; returns whether it does."""
-    at = search.transcription, search.state.w, search.of_state
-    if not (search.is_solved() and crosses(*at)):
+    at = search.transcription, search.state.w
+    if not (search.is_solved() and crosses(*at, lambda: search.of_state)):
         return False
     if search.restorations < MOST_RESTORATIONS:
         search.has_crossed = True

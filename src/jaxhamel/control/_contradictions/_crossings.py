@@ -8,6 +8,7 @@ limits that hold there by their tangents hold at the nodes, too. A polynomial of
 slopes at the points may be small.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel.control._certificate._endings import (
-    crossed,
+    exceeded,
     measured_violations,
     negligible_violation,
     sizes_of_constraints,
@@ -69,9 +70,18 @@ def at_midpoints(transcription: Transcription) -> Transcription:
     return on_mesh(transcription, shares, rule("gauss", 1))
 
 
-def crosses(transcription: Transcription, w: CollocationPoint, rows: tuple[bool, ...]) -> bool:
-    """Whether a motion crosses a limit of the state between the points."""
-    return any(rows) and bool(np.any(crossed(transcription, w, rows)))
+def crosses(
+    transcription: Transcription, w: CollocationPoint, of_state: Callable[[], tuple[bool, ...]]
+) -> bool:
+    """Whether a motion crosses a limit of the state between the points.
+
+    **Arguments:** `of_state`: returns whether each row of the limits is a function of the state alone. It traces the limits,
+    and is called only if one of them is exceeded.
+    """
+    if not transcription.limits:
+        return False
+    far = exceeded(transcription, w)
+    return bool(np.any(far)) and bool(np.any(far & np.asarray(of_state(), bool)))
 
 
 def contradiction_at(
