@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation import _before_solution, _new_start
+from jaxhamel.control._collocation import _before_solution, _collocation_search, _new_start
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._new_start import MANY_SHORT, creeps
 from jaxhamel.control._collocation._tightening import largest_nearby
@@ -45,6 +45,27 @@ def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
     assert (meshes[0], meshes[-1]) == (2, 4)
     assert ending.converged
     assert abs(float(search.state.cost) - 6.0) < 1e-8
+
+
+def test_the_search_does_not_depend_on_the_speed_of_the_machine(monkeypatch):
+    """With one iteration in a call, as on a slow machine, the search changes after the same iterations as with many. Here it
+    starts anew when it first looks after two iterations, which is after the third."""
+    monkeypatch.setattr(_collocation_search, "LOOKS", 2)
+    monkeypatch.setattr(_before_solution, "creeps", lambda rows, _: len(rows) >= 2)
+    limit = control.PathLimit(lambda t, q, u, control: q, upper=1.5, name="wall")
+    constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), limit)
+    problem = least_energy(constraints=constraints)
+    histories = []
+    for seconds in (0.0, 10.0):
+        monkeypatch.setattr(_collocation_search, "BURST_SECONDS", seconds)
+        search = CollocationSearch(control.Collocation(intervals=4, degree=3), problem)
+        anew = len(search.rows)
+        while search.verdict() is None:
+            search.make_iterations()
+            anew = anew or search.since
+        assert anew == 3
+        histories.append(search.history["cost"])
+    np.testing.assert_array_equal(*histories)
 
 
 def test_excesses_of_neighbours():

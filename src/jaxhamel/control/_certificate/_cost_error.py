@@ -134,7 +134,8 @@ def barrier_gaps(
     lower: ArrayLike, upper: ArrayLike, w: CollocationPoint, duals: Duals
 ) -> Float[np.ndarray, "*K"]:
     """The same for each of K iterates; `lower`, `upper`: the bounds of the path limits, with or without the axis of K."""
-    return _product(duals.low, w.slack - lower) + _product(duals.high, upper - w.slack)
+    slack, lower, upper = map(np.asarray, (w.slack, lower, upper))
+    return _product(duals.low, slack - lower) + _product(duals.high, upper - slack)
 
 
 def is_determined(gap: float, cost: float, most: float, may_be_zero: bool = True) -> bool:

@@ -180,13 +180,14 @@ def _barrier_curvature(transcription: Transcription, state: SearchState) -> tupl
     **Returns:** (for the limits at the points of each interval, `(N, M r)`; for the bounds of the parameters, `(p,)`).
     """
     t, w, duals = transcription, state.w, state.duals
-    limits = _curvature(duals.low, w.slack - t.lower) + _curvature(duals.high, t.upper - w.slack)
-    bounds = _curvature(duals.p_low, w.p - t.p_lower) + _curvature(duals.p_high, t.p_upper - w.p)
+    limits = _curvature(duals.low, t.lower, w.slack) + _curvature(duals.high, w.slack, t.upper)
+    bounds = _curvature(duals.p_low, t.p_lower, w.p) + _curvature(duals.p_high, w.p, t.p_upper)
     return limits.reshape(limits.shape[0], -1), bounds
 
 
-def _curvature(multiplier, distance) -> Float[np.ndarray, "..."]:
-    m, s = (np.asarray(x, float) for x in (multiplier, distance))
+def _curvature(multiplier, low, high) -> Float[np.ndarray, "..."]:
+    m = np.asarray(multiplier, float)
+    s = np.asarray(np.asarray(high) - np.asarray(low), float)
     return np.divide(m, s, out=np.zeros_like(m), where=s > 0)
 
 

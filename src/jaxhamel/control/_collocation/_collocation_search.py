@@ -32,6 +32,7 @@ from jaxhamel.control._result import Result
 from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
+LOOKS = 8  # iterations after which a search that has not ended looks whether to change mesh, bounds, start or problem
 STALL = 60  # iterations after which a feasible search that comes no closer is examined for kinks
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 
@@ -92,20 +93,27 @@ class CollocationSearch(AdaptiveSearch):
         return to_arrays(*(now if self.elastic is None else self.before_elastic))
 
     def make_iterations(self) -> None:
-        left = self.iterations - len(self.rows)
+        left = min(self.iterations - len(self.rows), self._until_look())
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
         given = self.searched(), self.state, self.tolerance, jnp.asarray(many)
         with compiled_before(self.began + self.seconds):
             self.state, self.parts, rows, count = more_iterations(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
-        self.pace = max(
-            (time.monotonic() - began) / many, 1e-9
-        )  # compilation makes it long at first
+        self.pace = max((time.monotonic() - began) / many, 1e-9)  # compilation makes it long at first
         table[0] = self.cost_unit * table[0]
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
-        self.change_problem()
+        ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
+        if ended or self._until_look() == LOOKS or not np.isfinite(self.rows[-1]["cost"]):
+            self.change_problem()
+
+    def _until_look(self) -> int:
+        """The number of iterations until the search looks whether to change: after the first one of a phase, and after each
+        `LOOKS` more. It does not depend on the speed of the machine, nor does the search.
+        """
+        made = len(self.rows) - self.since
+        return 1 if made == 0 else LOOKS - (made - 1) % LOOKS
 
     def change_problem(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""

@@ -72,7 +72,7 @@ def replayed(
 def departure(system: System, states: States, trajectory: Trajectory) -> float:
     """The largest distance of a trajectory from the nodes, whose times are among its own; infinite if it broke down."""
     many = (len(trajectory.ts) - 1) // (len(states[1]) - 1)
-    found = jax.tree.map(lambda x: x[::many], (trajectory.q, trajectory.u))
+    found = jax.tree.map(lambda x: np.asarray(x)[::many], (trajectory.q, trajectory.u))
     errors = np.abs(np.asarray(_distances(system, states, found)))
     return float(np.max(np.where(np.isfinite(errors), errors, np.inf), initial=0.0))
 

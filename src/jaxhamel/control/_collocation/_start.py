@@ -129,12 +129,7 @@ def guessed(problem: ControlProblem) -> Any:
     If the guess is the initial state at all times and there is a `StateAtEnd`, it is replaced by the geodesic to this state.
     """
     targets = _targets_of(problem)
-    start = (problem.q0, problem.u0)
-    given = jax.tree.map(_with_first_row, problem.guess, start)
-    if not targets:
-        return given
-    end = _target_state(problem, targets[0])
-    return _given_or_on_geodesic(problem, given, start, end)
+    return _guessed(problem, _target_state(problem, targets[0]) if targets else None)
 
 
 def _with_first_row(xs: Array, x: Array) -> Array:
@@ -143,8 +138,12 @@ def _with_first_row(xs: Array, x: Array) -> Array:
 
 
 @compiled_with(QUICK)
-def _given_or_on_geodesic(problem: ControlProblem, given: Any, start: Any, end: Any) -> Any:
-    """The states `given` or, if the problem's guess is `start` at all times, those on the geodesic to `end`."""
+def _guessed(problem: ControlProblem, end: Any) -> Any:
+    """The same; `end`: the state at the end, None if there is no `StateAtEnd`."""
+    start = (problem.q0, problem.u0)
+    given = jax.tree.map(_with_first_row, problem.guess, start)
+    if end is None:
+        return given
     same = jax.tree.map(lambda xs, x: jnp.all(xs == x[None]), problem.guess, start)
     stays = jnp.all(jnp.stack(jax.tree.leaves(same)))
     moved = _states_on_geodesic(problem.system.space, problem.ts, start, end)

@@ -18,12 +18,11 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     AdaptiveLane,
     Inside,
     StepLimits,
-    first_lane,
-    judged,
     looped_sums,
     state_within,
     step_sums,
 )
+from jaxhamel.ensemble._adaptive_steps._lane_motion import LaneMotion
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
 from jaxhamel.ensemble._adaptive_steps._step_form import StepForm, as_scalars
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
@@ -63,42 +62,28 @@ class Programs(NamedTuple):
     point: Callable[..., Columns]
 
     @classmethod
-    def of(
-        cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable, form: StepForm, inside: bool
-    ) -> "Programs":
+    def of(cls, motion: LaneMotion, pair: Pair, form: StepForm, inside: bool) -> "Programs":
         """Builds the programs of a motion and an embedded Runge–Kutta pair.
 
-        `rebuilt`: assembles the shared inputs from scalars. `inside`: whether states within a step are asked for.
+        `inside`: whether states within a step are asked for.
         """
-        rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
-
-        def unit(y, shared):
-            return motion.unit(y, rebuilt(shared))
-
-        def first(t, y, mine, shared, limits):
-            return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
 
         def one(lane, mine, shared, limits):
-            def own(t, y):
-                return rate(t, y, mine, shared)
-
-            return after(lane, step_sums(own, pair, lane, inside)[0], shared, limits)
+            step = step_sums(motion.own(mine, shared), pair, lane, inside)[0]
+            return after(lane, step, shared, limits)
 
         def after(lane, step, shared, limits):
-            return judged(lambda y: unit(y, shared), pair, lane, limits, step), step.powers
+            return motion.judged(pair, lane, step, shared, limits), step.powers
 
         def by_stages(lane, mine, shared, limits):
-            def of_lanes(t, y):
-                return lanes(rate, (0, 0, 0, None))(t, y, mine, shared)
-
-            step = looped_sums(of_lanes, pair, lane, inside)[0]
+            step = looped_sums(motion.of_lanes(mine, shared), pair, lane, inside)[0]
             return lanes(after, (0, 0, None, None))(lane, step, shared, limits)
 
         def point(inside, theta, shared):
-            return unit(state_within(inside, theta), shared)
+            return motion.unit(state_within(inside, theta), shared)
 
         return cls(
-            lanes(first, (None, 0, 0, None, None)),
+            motion.first(pair),
             by_stages
             if form.looped
             else differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
@@ -115,7 +100,7 @@ def adaptive(
     """
     form = StepForm.of(motion, pair)
     shared, rebuilt = as_scalars(motion.shared, form.whole)
-    programs = Programs.of(motion, pair, rebuilt, form, len(ts) > 2)
+    programs = Programs.of(LaneMotion.of(motion, rebuilt), pair, form, len(ts) > 2)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
     size, many = len(motion.y[0]), len(ts) - 2
     written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()

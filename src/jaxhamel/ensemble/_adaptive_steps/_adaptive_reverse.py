@@ -11,6 +11,7 @@ from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel.ensemble._adaptive_steps._adaptive import joined
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
+from jaxhamel.ensemble._adaptive_steps._lane_motion import LaneMotion
 from jaxhamel.ensemble._adaptive_steps._step_form import StepForm, as_scalars
 from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
@@ -40,10 +41,12 @@ def reverse(
         motion = ensemble_of(*values)[1]
         return motion.y, motion.mine, as_scalars(motion.shared, form.whole)[0]
 
-    parameters = _parameters(motion, scalars, rebuilt, dependent_results(numbers, *values))
+    own_motion = LaneMotion.of(motion, rebuilt)
+    moves = dependent_results(numbers, *values)
+    parameters = _parameters(motion, own_motion, scalars, moves)
     parameters = parameters._replace(summed=any(form.whole))
     y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
-    sweep = Sweep.of(motion, form, rebuilt, scalars, pair, limits, ts, parameters)
+    sweep = Sweep.of(own_motion, form, scalars, pair, limits, ts, parameters)
     own = Ensemble(motion.y, motion.mine, end, between, tried)
     of_y, of_p = swept(sweep, own)
     of_y = tuple(a + b for a, b in zip(of_y, y_bar, strict=True))
@@ -57,7 +60,9 @@ def reverse(
     return jax.vjp(numbers, *values)[1](found)
 
 
-def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
+def _parameters(
+    motion: SteppedMotion, own_motion: LaneMotion, scalars, moves: list[bool]
+) -> Parameters:
     """The indices of those inputs of the rate that depend on the differentiated values and affect the rate."""
     y, mine = motion.y, motion.mine
 
@@ -67,12 +72,13 @@ def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[b
     def of_array(x):
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
-    def rate(t, y, mine, scalars):
-        return motion.rate(t, y, mine, rebuilt(scalars))
-
     of_lane = jax.tree.map(of_lanes, (y[0], y, mine))
     leaves, structure = jax.tree.flatten((*of_lane, jax.tree.map(of_array, scalars)))
-    needed = depends_on(lambda *leaves: rate(*jax.tree.unflatten(structure, leaves)), *leaves)[1:]
+
+    def rate(*leaves):
+        return own_motion.rate(*jax.tree.unflatten(structure, leaves))
+
+    needed = depends_on(rate, *leaves)[1:]
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]
     many = len(mine)

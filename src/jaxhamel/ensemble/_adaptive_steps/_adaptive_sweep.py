@@ -33,13 +33,11 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     AdaptiveLane,
     StepLimits,
     StepSums,
-    first_lane,
-    judged,
     looped_sums,
     step_sums,
 )
+from jaxhamel.ensemble._adaptive_steps._lane_motion import LaneMotion
 from jaxhamel.ensemble._adaptive_steps._step_form import StepForm
-from jaxhamel.ensemble._equal_steps._stepped_motion import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 from jaxhamel.simulate._solvers._runge_kutta import point_of
@@ -102,32 +100,21 @@ class Sweep(NamedTuple):
 
     @classmethod
     def of(
-        cls, motion: SteppedMotion, form: StepForm, rebuilt, shared, pair, limits, ts, parameters
+        cls, motion: LaneMotion, form: StepForm, shared, pair: Pair, limits, ts, parameters
     ) -> "Sweep":
-        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
-        rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
-
-        def unit(y, shared):
-            return motion.unit(y, rebuilt(shared))
-
+        """Prepares the programs; `shared`: the scalars that all trajectories share."""
         inside = len(ts) > 2
 
         def after(lane: AdaptiveLane, step: StepSums, shared, limits):
-            new = judged(lambda y: unit(y, shared), pair, lane, limits, step)
+            new = motion.judged(pair, lane, step, shared, limits)
             return new, () if pair.reuses else step.end, step.powers
 
         def at_once(lane: AdaptiveLane, mine, shared, limits):
-            def own(t, y):
-                return tuple(rate(t, y, mine, shared))
-
-            step, points = step_sums(own, pair, lane, inside)
+            step, points = step_sums(motion.own(mine, shared), pair, lane, inside)
             return points[1:], *after(lane, step, shared, limits)
 
         def by_stages(lane: AdaptiveLane, mine, shared, limits):
-            def of_lanes(t, y):
-                return lanes(rate, (0, 0, 0, None))(t, y, mine, shared)
-
-            step, slopes = looped_sums(of_lanes, pair, lane, inside)
+            step, slopes = looped_sums(motion.of_lanes(mine, shared), pair, lane, inside)
             h, y = (lane.end - lane.t)[None, None], jnp.stack(lane.y)
             points = point_of(h, y, jnp.asarray(pair.a[1:], y.dtype), slopes)
             columns = [tuple(x) for x in points]
@@ -141,9 +128,6 @@ class Sweep(NamedTuple):
             kept = new.kept > lane.kept
             return new, StepRecord(lane.t, lane.end, kept, (lane.y, *points), z, powers)
 
-        def first(t, y, mine, shared, limits):
-            return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
-
         return cls(
             pair,
             limits,
@@ -152,8 +136,8 @@ class Sweep(NamedTuple):
             shared,
             parameters,
             recorded,
-            lanes(first, (None, 0, 0, None, None)),
-            Backward.of(rate, unit, pair, parameters, form.is_long),
+            motion.first(pair),
+            Backward.of(*motion, pair, parameters, form.is_long),
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Any]]:
