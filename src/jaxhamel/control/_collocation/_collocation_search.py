@@ -100,7 +100,8 @@ class CollocationSearch(AdaptiveSearch):
         with compiled_before(self.began + self.seconds):
             self.state, self.parts, rows, count = more_iterations(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
-        self.pace = max((time.monotonic() - began) / many, 1e-9)  # compilation makes it long at first
+        # With compilation the first call is long, so that the second one makes one iteration, too.
+        self.pace = max((time.monotonic() - began) / many, 1e-9)
         table[0] = self.cost_unit * table[0]
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
