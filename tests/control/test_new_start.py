@@ -49,8 +49,8 @@ def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
 
 def test_the_search_does_not_depend_on_the_speed_of_the_machine(monkeypatch):
     """With one iteration in a call, as on a slow machine, the search changes after the same iterations as with many. Here it
-    starts anew when it first looks after two iterations, which is after the third."""
-    monkeypatch.setattr(_collocation_search, "LOOKS", 2)
+    starts anew at the first check with at least two iterations, which is the one after the third."""
+    monkeypatch.setattr(_collocation_search, "CHECK_EVERY", 2)
     monkeypatch.setattr(_before_solution, "creeps", lambda rows, _: len(rows) >= 2)
     limit = control.PathLimit(lambda t, q, u, control: q, upper=1.5, name="wall")
     constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), limit)

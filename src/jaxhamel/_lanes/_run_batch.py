@@ -157,7 +157,7 @@ def _of_arrays(program: ClosedJaxpr, in_turn: bool) -> Callable[..., Any]:
 
 
 def _differentiable(closed, batched: list[bool], values: list, size: int, quiet: bool) -> list:
-    """Runs the jaxpr in lanes. Its derivatives, in forward and in reverse mode, run in lanes as well."""
+    """Evaluates the jaxpr for all lanes by loops over them, and so its derivatives in forward and reverse mode."""
     evaluate = OfLanes(closed, tuple(batched), size, quiet)
     runs = partial(run, quiet=quiet), partial(run_summed, quiet=quiet)
     evaluate = with_derivative(*runs, evaluate, closed, batched, size)

@@ -32,8 +32,8 @@ from jaxhamel._lanes._solutions._operator_solve import solved_by_matrix
 
 # The fewest numbers, other than 0 and ±1, of a shared array whose operations stay operations on arrays.
 LEAST_SHARED = 120
-# The same limit for a turn of a loop that has an operation on a larger array. There reverse mode sums the cotangent of each
-# shared matrix over the lanes in every turn, which takes longer if the matrix is written out as scalars
+# The same limit for a turn of a loop that has an operation on a larger array. In such a turn
+# reverse mode adds up the cotangent of each shared matrix over the lanes; for a matrix written out as scalars this is slow
 # (docs/performance.md#networks-in-lanes).
 LEAST_SHARED_IN_TURN = 20
 # For few lanes, products with constant arrays of at most this size are written out

@@ -38,7 +38,7 @@ class Outcome:
     proof: Mapping[str, Any] = field(default_factory=dict)
 
     def ended_before(self, event: str) -> "Outcome":
-        """Makes the outcome of a command that is ended too early: it succeeds only once `event` has happened."""
+        """The outcome of a command that ends before `event`: "success" becomes "interrupted", other statuses stay."""
         if self.status != "success":
             return self
         message = f"{self.message}; ended before {event}"

@@ -32,7 +32,7 @@ from jaxhamel.control._result import Result
 from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
-LOOKS = 8  # iterations after which a search that has not ended looks whether to change mesh, bounds, start or problem
+CHECK_EVERY = 8  # iterations between two checks whether to change the mesh, bounds, start or problem of a search
 STALL = 60  # iterations after which a feasible search that comes no closer is examined for kinks
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 
@@ -93,7 +93,7 @@ class CollocationSearch(AdaptiveSearch):
         return to_arrays(*(now if self.elastic is None else self.before_elastic))
 
     def make_iterations(self) -> None:
-        left = min(self.iterations - len(self.rows), self._until_look())
+        left = min(self.iterations - len(self.rows), self._until_check())
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
         given = self.searched(), self.state, self.tolerance, jnp.asarray(many)
@@ -106,15 +106,15 @@ class CollocationSearch(AdaptiveSearch):
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
         ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
-        if ended or self._until_look() == LOOKS or not np.isfinite(self.rows[-1]["cost"]):
+        if ended or self._until_check() == CHECK_EVERY or not np.isfinite(self.rows[-1]["cost"]):
             self.change_problem()
 
-    def _until_look(self) -> int:
-        """The number of iterations until the search looks whether to change: after the first one of a phase, and after each
-        `LOOKS` more. It does not depend on the speed of the machine, nor does the search.
+    def _until_check(self) -> int:
+        """The number of iterations until the next check. The first one is after the first iteration of a phase; others
+        follow after each `CHECK_EVERY` more. So the changes do not depend on the speed of the machine.
         """
         made = len(self.rows) - self.since
-        return 1 if made == 0 else LOOKS - (made - 1) % LOOKS
+        return 1 if made == 0 else CHECK_EVERY - (made - 1) % CHECK_EVERY
 
     def change_problem(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""

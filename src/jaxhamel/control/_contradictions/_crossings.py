@@ -73,7 +73,7 @@ def at_midpoints(transcription: Transcription) -> Transcription:
 def crosses(
     transcription: Transcription, w: CollocationPoint, of_state: Callable[[], tuple[bool, ...]]
 ) -> bool:
-    """Whether a motion crosses a limit of the state between the points.
+    """Whether a motion exceeds a limit of the state, at the collocation points or between them.
 
     **Arguments:** `of_state`: returns whether each row of the limits is a function of the state alone. It traces the limits,
     and is called only if one of them is exceeded.

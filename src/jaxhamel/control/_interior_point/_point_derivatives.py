@@ -137,7 +137,7 @@ def derivatives_in_lanes(
 
 
 def _lanes_of(leaves: list[Array], unit: Float[Array, "y y"]) -> list[Array]:
-    """The arguments of all lanes: those of each point n times, and the n unit vectors."""
+    """The arguments of all lanes: each point has n lanes with its own arguments, one for each of the n unit vectors."""
     n = unit.shape[0]
     directions = jnp.tile(unit, (leaves[0].shape[0], 1))
     return [*(jnp.repeat(x, n, axis=0) for x in leaves), directions]

@@ -1,4 +1,4 @@
-"""The equation of motion of one lane, as functions of scalars, and those that all programs of adaptive steps make of it."""
+"""The equation of motion of one trajectory as functions of scalars, for both passes of adaptive steps."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 
 class LaneMotion(NamedTuple):
-    """Functions of one lane; `shared`: the scalars of `as_scalars`.
+    """Functions of the numbers of one trajectory; `shared`: those that all trajectories share, from `as_scalars`.
 
     - `rate`: (t, y, mine, shared) ↦ ẏ; `unit`: (y, shared) ↦ N(y), which normalises quaternions.
     """
@@ -29,7 +29,7 @@ class LaneMotion(NamedTuple):
 
     @classmethod
     def of(cls, motion: SteppedMotion, rebuilt: Callable[[Any], Any]) -> "LaneMotion":
-        """The functions of a motion; `rebuilt`: assembles its shared inputs from scalars."""
+        """Builds both functions from an equation of motion; `rebuilt` assembles the arrays that it reads from `shared`."""
 
         def rate(t, y, mine, shared):
             return tuple(motion.rate(t, y, mine, rebuilt(shared)))
