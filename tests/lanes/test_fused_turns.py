@@ -8,7 +8,8 @@ import pytest
 from jax import lax
 
 import jaxhamel
-from jaxhamel._lanes._fused_turns import with_fused_turns
+from jaxhamel._lanes._fused_turns import LONGEST_TURN, length_of_lanes, with_fused_turns
+from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._fusion import fusions_work
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel.systems import ChaplyginSleigh
@@ -87,3 +88,11 @@ def test_steps_are_those_of_diffrax():
         assert steps == other.stats[name]
     for a, b in ((own.q, other.q), (own.u, other.u)):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
+def test_a_function_that_cannot_be_written_out_is_longer_than_any_fusion():
+    """A sum of 160,000 products stays an operation on arrays; its length is not an error."""
+    products = lambda x: jnp.sum(x[:, None] * x[None])
+    rate = jax.make_jaxpr(lanes(products))(np.ones((1, 400)))
+    assert length_of_lanes(rate.jaxpr) > LONGEST_TURN
+    assert 0 < length_of_lanes(jax.make_jaxpr(lanes(products))(np.ones((1, 4))).jaxpr) < 100

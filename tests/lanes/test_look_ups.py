@@ -192,3 +192,24 @@ def test_windows_along_two_axes_are_read_once():
     ):
         for a, b in zip(jax.jit(both, static_argnums=0)(f), wanted, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_known_positions_are_no_look_up():
+    """The ends of 600 springs, columns of a constant array of more numbers than a table has, are positions that the program
+    knows, so that no scalar is selected by its position. A position that is an input stays a look-up."""
+    pairs = np.stack([np.arange(600) % 40, (7 * np.arange(600) + 1) % 40], axis=1)
+
+    def stretch(x, shift):
+        ends = jnp.asarray(pairs)
+        return x[ends[:, 0]] - x[ends[:, 1]] + shift[ends[:, 0]]
+
+    x, shift = RNG.normal(size=40), RNG.normal(size=40)
+    closed = jax.make_jaxpr(stretch)(x, shift)
+    assert divided(closed, [True, False]) is None
+    found = written_out(stretch, (True, False), x[None], shift)
+    assert found is not None
+    assert set(found.program.operations()) == {"sub", "add"}  # and no selection
+    last = jax.make_jaxpr(lambda x, i: x[jnp.asarray(pairs)[i, 0]])(x, 299)
+    looked_up = divided(last, [True, False])
+    assert looked_up is not None
+    np.testing.assert_array_equal(looked_up.looked_up([x, 299], [True, False], 1), [299 % 40])

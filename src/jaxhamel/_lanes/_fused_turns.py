@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._written_turn import WrittenTurn, written_turn
@@ -54,7 +55,11 @@ def _length_of_equation(e: Any) -> int:
     function = e.params.get("function")
     if getattr(function, "size", None) == 1:
         of_one = list(function.batched)
-        return scalarise(function.closed, of_one, whole=True, blocks=True, few=True).length()
+        try:
+            written = scalarise(function.closed, of_one, whole=True, blocks=True, few=True)
+        except Unsupported:  # it runs as operations on arrays
+            return LONGEST_TURN + 1
+        return written.length()
     inner = _called(e)
     return 0 if inner is None else length_of_lanes(inner.jaxpr)
 

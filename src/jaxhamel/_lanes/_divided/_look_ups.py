@@ -16,6 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
 
 from jaxhamel._lanes._divided._jaxprs import ancestors, inlined, part_of, read_by, variables
+from jaxhamel._lanes._divided._known_integers import with_known_integers
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
 LARGE_TABLE = 1024
@@ -72,7 +73,7 @@ def divided(closed: ClosedJaxpr, batched: list[bool], largest: int = LARGE_TABLE
     shapes += [(np.shape(x), False) for x in closed.consts]
     if not any(_may_be_table(*x, largest) for x in shapes):
         return None
-    closed = inlined(closed)
+    closed = with_known_integers(inlined(closed))
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
     reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies, largest))
     if not reads:
