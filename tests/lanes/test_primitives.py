@@ -27,6 +27,8 @@ UNARY = {
     "asinh": jnp.arcsinh,
     "atan": jnp.arctan,
     "atanh": jnp.arctanh,
+    "bessel_i0e": lax.bessel_i0e,
+    "bessel_i1e": lax.bessel_i1e,
     "cbrt": jnp.cbrt,
     "ceil": lambda x: jnp.ceil(3.0 * x),
     "clamp": lambda x: lax.clamp(0.3, x, 0.6),

@@ -93,6 +93,8 @@ ELEMENTWISE: dict[str, Primitive] = {
     "atan": _of(),
     "atan2": _of(length=_ARCTANGENT, repeated=_FUNCTION),
     "atanh": _of(),
+    "bessel_i0e": _of(gpu_kernel=False),
+    "bessel_i1e": _of(gpu_kernel=False),
     "bitcast_convert_type": _of(gpu_kernel=False),
     "cbrt": _of(),
     "ceil": _of(fold=_by(np.ceil)),
