@@ -18,11 +18,15 @@ TS = np.array([0.0, 0.1, 0.2])
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_is_known(dtype):
-    """Entries 0, 1 and −1 are known. −0 is not, since 1/−0 = −∞; neither are tables, integers and traced values."""
+    """Entries 0, 1 and −1 and arrays of integers are known. −0 is not, since 1/−0 = −∞; neither are tables and traced
+    values."""
     leaf = np.array([[0.0, 1.0, -1.0], [-0.0, 2.0, np.nan]], dtype)
     known = Known.of([leaf, np.zeros(100), np.arange(3), None, np.array([2.0])])
-    assert [codes is None for codes in known.of_leaves] == [False, True, True, True, True]
-    seen = jax.make_jaxpr(lambda x: known.with_constants([x, None, None, None, None])[0])(leaf)
+    assert [codes is None for codes in known.of_leaves] == [False, True, False, True, True]
+    np.testing.assert_array_equal(
+        known.with_constants([leaf, 0, np.ones(3, int), 0, 0])[2], [0, 1, 2]
+    )
+    seen = jax.make_jaxpr(lambda x: known.with_constants([x, 0, np.ones(3, int), 0, 0])[0])(leaf)
     np.testing.assert_array_equal(
         jax.core.eval_jaxpr(seen.jaxpr, seen.consts, 7 * leaf + 5)[0],
         np.where([[1, 1, 1], [0, 0, 0]], leaf, 7 * leaf + 5),

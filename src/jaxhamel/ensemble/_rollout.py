@@ -83,8 +83,8 @@ def rollout(
     concrete, `dt` that is not positive; `TypeError` for a method that is not accepted.
 
     Works under jit, grad and jvp, with derivatives with respect to per-trajectory and shared inputs. New values do not
-    recompile, with two exceptions: another set of shared numbers that are 0, 1 or −1, and times that change the number of
-    steps.
+    recompile, with three exceptions: another set of shared numbers that are 0, 1 or −1, other shared arrays of integers, and
+    times that change the number of steps.
     """
     members = Members.of(system, q0, u0, control, in_axes).prepared()
     check_route(route, ROUTES)

@@ -12,6 +12,7 @@ from jaxtyping import ArrayLike
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._content._memory import remembered
+from jaxhamel._known_positions import KnownPositions
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
@@ -121,8 +122,9 @@ def simulate(
     times out of order, NaN in a control. Only concrete values are checked, never tracers.
 
     Everything but the structure of the arguments is traced: other values of masses, states, controls, times or
-    tolerances do not recompile. (Each evaluation of a `lambda` expression gives a new function; make the control an
-    `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
+    tolerances do not recompile. Arrays of integers, such as the pairs of masses that springs connect, are an exception:
+    they are positions in other arrays, and faster as constants of the program. (Each evaluation of a `lambda` expression
+    gives a new function; make the control an `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
     """
     check_a_system(system)
     system, control = with_array_leaves((system, as_control(control)))
@@ -154,13 +156,14 @@ def simulate(
     inputs = refusing_forward_mode(adjoint, (system, control, (q0, u0), ts))
     system, control, y0, times = inputs
     in_order = _checks.concrete(ts) is not None  # `check_simulation` has compared them
-    solution = _solve(system, control, y0, times, steps, options, route, layout, in_order)
+    known = KnownPositions.of((system, control))
+    solution = _solve(system, control, y0, times, steps, options, route, layout, in_order, known)
     solution = refusing_reverse_mode(adjoint, solution)
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 
 @compiled
-def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
+def _solve(system, control, y0, ts, steps, options, route, layout, in_order, known):
     """Solves the equations of motion and describes the solution, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
     once = system.prepared() if isinstance(system, System) else system
@@ -168,7 +171,9 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
     if layout is not None:
         field, options["adjoint"] = OfVector(field, layout), _counting(options, y0, layout)
         y0 = layout.vector(y0)
-    term = diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args))
+    if once is not system:  # its leaves are others
+        known = KnownPositions.of(args)
+    term = diffrax.ODETerm(_traced_once(_OneLane(field, known), ts[0], y0, args))
     stops = stops_of(control)
     ts = ended(ts, stops)
     options["stepsize_controller"] = _controller(steps, ts, stops)
@@ -206,15 +211,17 @@ def _counting(options, y0, layout: VectorLayout):
 
 
 class _OneLane(eqx.Module):
-    """A vector field that is compiled as one kernel if that is faster."""
+    """A vector field that is compiled as one kernel if that is faster, and the positions that it knows of its arguments."""
 
     field: Any
+    known: KnownPositions = eqx.field(static=True)
 
     def __call__(self, t, y, args):
         arrays, others = eqx.partition(args, eqx.is_array)
 
         def rate(y, t, arrays):
-            return self.field(t, y, eqx.combine(arrays, others))
+            args = self.known.with_constants(eqx.combine(arrays, others))
+            return self.field(t, y, args)
 
         return one_lane(rate)(y, t, arrays)
 
