@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._divided._look_ups import divided
-from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._one_lane import all_equations, one_lane
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu import _one_loop
@@ -213,3 +214,51 @@ def test_known_positions_are_no_look_up():
     looked_up = divided(last, [True, False])
     assert looked_up is not None
     np.testing.assert_array_equal(looked_up.looked_up([x, 299], [True, False], 1), [299 % 40])
+
+
+class Hills(jaxhamel.System):
+    """A point of 1 kg on a map of heights, which four reads interpolate at each place."""
+
+    heights: jax.Array
+    space = jaxhamel.Euclidean(2)
+
+    def lagrangian(self, t, q, v):
+        corner = jnp.floor(q).astype(int)
+        (a, b), (i, j), h = q - corner.astype(q.dtype), corner, self.heights
+        low, high = h[i, j] * (1 - b) + h[i, j + 1] * b, h[i + 1, j] * (1 - b) + h[i + 1, j + 1] * b
+        return 0.5 * v @ v - (low * (1 - a) + high * a)
+
+
+def test_a_gradient_by_a_map_that_a_motion_reads():
+    """On the saddle h = x y, x + y moves as cos t and sin t, x − y as cosh t and sinh t; derivatives of the end by the
+    heights agree with finite differences."""
+    x, y = np.meshgrid(np.arange(9.0), np.arange(9.0), indexing="ij")
+    heights, q, u = jnp.asarray(x * y), np.array([4.3, 4.4]), np.array([0.2, 0.1])
+
+    def end(heights):
+        return jaxhamel.simulate(Hills(heights), q, u, [0.0, 0.3]).q_end
+
+    grown, turned = (q.sum(), u.sum()), (q[0] - q[1], u[0] - u[1])
+    total = grown[0] * np.cos(0.3) + grown[1] * np.sin(0.3)
+    other = turned[0] * np.cosh(0.3) + turned[1] * np.sinh(0.3)
+    np.testing.assert_allclose(end(heights), [(total + other) / 2, (total - other) / 2], atol=1e-8)
+    found = jax.jit(jax.grad(lambda h: jnp.sum(end(h) ** 2)))(heights)
+    for i, j in [(4, 4), (4, 5), (5, 4), (5, 5), (3, 3)]:
+        ends = [jnp.sum(end(heights.at[i, j].add(s)) ** 2) for s in (1e-5, -1e-5)]
+        np.testing.assert_allclose(found[i, j], (ends[0] - ends[1]) / 2e-5, atol=1e-7)
+
+
+def test_a_single_lane_looks_up_without_an_axis():
+    """So its derivative by the table writes a window, as a kernel may, and no scatter with an axis of one position."""
+    closed = jax.make_jaxpr(lambda table, i: table[i, i] * 2.0)(np.ones((30, 40)), 3)
+    parts = divided(closed, [False, True])
+    assert parts is not None
+
+    def looked_up(table, i):
+        (found,) = parts.looked_up([table, i], [False, True], 1)
+        return jnp.sum(found)
+
+    back = jax.make_jaxpr(jax.grad(looked_up))(np.ones((30, 40)), np.array([3]))
+    names = {e.primitive.name for e, _ in all_equations(back.jaxpr)}
+    assert "dynamic_update_slice" in names
+    assert "scatter-add" not in names

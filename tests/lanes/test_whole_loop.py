@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import jaxlib.version
 import numpy as np
 import pytest
+from jax import lax
 
 from jaxhamel import simulate
 from jaxhamel._lanes._one_lane import SHORT
@@ -135,3 +136,25 @@ def test_as_users_run():
         check=False,
     )
     assert run.stdout == "as without\n", run.stderr[-2000:]
+
+
+def added(x, i, value):
+    """x with a value added at one position, which stands in an array of one position."""
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    return lax.scatter_add(x, jnp.reshape(i, (1, 1)), jnp.reshape(value, (1,)), numbers)
+
+
+@pytest.mark.parametrize("add", [added, lambda x, i, value: x.at[i].add(value)])
+def test_sums_of_arrays_with_one_entry_each(add):
+    """Cotangents of a table that is read at several places. XLA makes one scatter of a sum of scatters whose positions have
+    an axis, which no kernel can contain; those without an axis stay apart."""
+
+    def turn(k, x):
+        return x + sum(add(jnp.zeros(3), (k + i) % 3, (i + 1.0) * x[0]) for i in range(3))
+
+    run = lambda x: lax.fori_loop(0, 4, turn, x)
+    assert fits(jax.make_jaxpr(run)(X).jaxpr) == (add is not added)
+    wanted = np.array(X)
+    for k in range(4):
+        wanted = wanted + np.roll(np.arange(1.0, 4.0), k) * wanted[0]
+    np.testing.assert_allclose(jax.jit(whole_loop(run))(X), wanted, rtol=1e-14)

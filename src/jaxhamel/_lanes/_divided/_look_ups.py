@@ -59,6 +59,10 @@ class Divided(NamedTuple):
         run, at = jaxpr_as_fun(self.look_ups), [values[i] for i in self.given]
         if not self.of_lanes:
             return list(run(*at))
+        # without an axis, so that a kernel may contain the derivative by a table (`adds_one_window`)
+        if size == 1:
+            of_one = (x[0] if batched[i] else x for i, x in zip(self.given, at, strict=True))
+            return [x[None] for x in run(*of_one)]
         axes = [0 if batched[i] else None for i in self.given]
         return list(jax.vmap(run, axes, axis_size=size)(*at))
 

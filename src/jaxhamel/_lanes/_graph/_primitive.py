@@ -116,3 +116,10 @@ def is_small_product(equation: Any) -> bool:
 def writes_one_window(equation: Any) -> bool:
     """Whether a scatter writes a single window."""
     return math.prod(equation.invars[1].aval.shape[:-1]) == 1
+
+
+def adds_one_window(equation: Any) -> bool:
+    """Whether a scatter adds a single window at one position. An array of one position is refused: XLA makes one scatter
+    with several windows of the sum of two such scatters, and then finds that its kernel cannot contain it.
+    """
+    return equation.invars[1].aval.ndim == 1

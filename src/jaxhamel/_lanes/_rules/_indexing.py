@@ -16,7 +16,7 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, each
-from jaxhamel._lanes._graph._primitive import Kind, Primitive, writes_one_window
+from jaxhamel._lanes._graph._primitive import Kind, Primitive, adds_one_window, writes_one_window
 
 # For many lanes, a gather over at most this many positions becomes `select`s, which stay in the loop over the lanes. A table
 # look-up leaves that loop, with all that it depends on: a binary search, whose look-ups depend on each other, or a matrix
@@ -300,7 +300,7 @@ INDEXING: dict[str, Primitive] = {
     "dynamic_update_slice": _of(dynamic_update_slice, cpu_kernel=True),
     "gather": _of(gather, cpu_kernel=True),
     "scatter": _of(_scatter(_new_values), cpu_kernel=writes_one_window),
-    "scatter-add": _of(_scatter(_by(lax.add_p)), cpu_kernel=writes_one_window),
+    "scatter-add": _of(_scatter(_by(lax.add_p)), cpu_kernel=adds_one_window),
     "scatter-sub": _of(_scatter(_by(lax.sub_p))),
     "scatter-mul": _of(_scatter(_by(lax.mul_p))),
     "scatter-min": _of(_scatter(_by(lax.min_p))),
