@@ -10,6 +10,7 @@ from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST
+from jaxhamel._lapack import CAN_WAIT_FOR_EVER
 from jaxhamel.mechanics import symmetric_solve
 
 needs_loops = pytest.mark.skipif(
@@ -94,3 +95,29 @@ def test_blocks_on_which_no_result_depends_are_left_out():
 
     program = scalarise(jax.make_jaxpr(f)(np.eye(N)), [True], blocks=True)
     assert [len(each.results) for each in program.graph.blocks] == [3]  # LU has three results
+
+
+@pytest.mark.parametrize("kind", ["eigh", "svd", "qr"])
+def test_libraries_compute_one_lane_after_the_other(kind):
+    """Squares of stretches, and their gradients, without a warning. Calls for many lanes could wait for one another for ever
+    (docs/performance.md#lapack-under-vmap)."""
+
+    def energy(x):
+        if kind == "eigh":
+            return jnp.sum(jnp.log(jnp.linalg.eigvalsh(x.T @ x)) ** 2) / 4
+        factor = jnp.linalg.qr(x)[1] if kind == "qr" else x
+        return jnp.sum(jnp.log(jnp.linalg.svd(factor, compute_uv=False)) ** 2)
+
+    x = jnp.asarray(ROOTS[:, :3, :3] + 3.0 * np.eye(3))
+    found = jax.jit(lanes(jax.value_and_grad(energy)))
+    stretches = np.linalg.svd(x, compute_uv=False)
+    left, _, right = np.linalg.svd(x)
+    values, gradients = found(x)
+    np.testing.assert_allclose(values, np.sum(np.log(stretches) ** 2, axis=1), rtol=1e-12)
+    of_stretches = 2 * np.log(stretches) / stretches
+    exact = np.einsum("bik,bk,bkj->bij", left, of_stretches, right)
+    np.testing.assert_allclose(gradients, exact, rtol=1e-11, atol=1e-13)
+    text = found.lower(x).compile().as_text()
+    calls = [line for line in text.splitlines() if "lapack_" in line and "custom-call(" in line]
+    assert calls
+    assert not (CAN_WAIT_FOR_EVER and any(f"f64[{LANES},3,3]" in line for line in calls))

@@ -119,6 +119,7 @@ SHAPED = {
     "dot_general batched": lambda x: jnp.einsum("ij,ikj->ik", x, jnp.stack([x, 2.0 * x], axis=1)),
     "dynamic_slice": lambda x: lax.dynamic_slice(x, (1, 7), (2, 2)),
     "dynamic_update_slice": lambda x: lax.dynamic_update_slice(x, 2.0 * x[:2, 1:], (7, 1)),
+    "eigh": lambda x: jnp.abs(jnp.linalg.eigh(x @ x.T)[1]),
     "empty": lambda x: x[:0],
     "expand_dims": lambda x: lax.expand_dims(x, (1,)),
     "gather": lambda x: x[np.array([2, 0, 2])],
@@ -140,6 +141,7 @@ SHAPED = {
     "lu determinant": lambda x: jnp.linalg.det(jnp.pad(x, ((0, 1), (0, 0))) + 2 * jnp.eye(4)),
     "optimization_barrier": lambda x: lax.optimization_barrier(x),
     "pad": lambda x: lax.pad(x, 7.0, ((1, 2, 1), (-1, 1, 0))),
+    "qr": lambda x: jnp.linalg.qr(x.T),
     "real": lambda x: jnp.real(jnp.exp(lax.complex(x, x))),
     "reduce_and": lambda x: jnp.all(x > 0.3, axis=0),
     "reduce_max": lambda x: jnp.max(x, axis=1),
@@ -166,6 +168,7 @@ SHAPED = {
     "split": lambda x: jnp.split(x, [1, 2], axis=1),
     "squeeze": lambda x: jnp.squeeze(x[:1]),
     "stack": lambda x: jnp.stack([x, x + 1.0], axis=2),
+    "svd": lambda x: jnp.linalg.svd(x, compute_uv=False) ** 2,
     "tile": lambda x: jnp.tile(x, (2, 1)),
     "transpose": lambda x: jnp.transpose(x),
     "triangular_solve": lambda x: [
@@ -331,10 +334,10 @@ def test_any_program_of_a_few_operations(steps):
     ("named", "f"),
     {
         "sort` of more than 16": lambda x: jnp.sort(jnp.tile(x[0], 5)),
-        "qr": lambda x: jnp.linalg.qr(x[:, :3] + jnp.eye(3))[1],
+        "polygamma": lambda x: jax.scipy.special.polygamma(1, x),
         "bitcast_convert_type between": lambda x: lax.bitcast_convert_type(x, jnp.int32),
         "cholesky` of complex": lambda x: jnp.linalg.cholesky(lax.complex(x @ x.T, 0.0 * x[:, :3])),
-        "eigh": lambda x: jnp.linalg.eigvalsh(x @ x.T),
+        "eigh` of complex": lambda x: jnp.linalg.eigvalsh(lax.complex(x @ x.T, 0.0 * x[:, :3])),
         "fft` of more than 64": lambda x: jnp.fft.rfft(jnp.tile(x[0], 20)),
         "pure_callback": lambda x: jax.pure_callback(
             np.sin, jax.ShapeDtypeStruct((4,), float), x[0], vmap_method="broadcast_all"

@@ -26,6 +26,7 @@ TABLES = (
     _order.ORDER,
     _fourier.FOURIER,
     _linear_algebra.LINEAR_ALGEBRA,
+    _linear_algebra.LIBRARY,
     _control_flow.CONTROL_FLOW,
     _primitives.WITHOUT_RULE,
 )

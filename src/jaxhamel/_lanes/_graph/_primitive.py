@@ -20,6 +20,7 @@ class Kind(Enum):
     INDEXING = "Look-ups and updates by index"
     ORDER = "Sorting and searching"
     LINEAR_ALGEBRA = "Linear algebra, written out for small matrices"
+    LIBRARY = "Operations of a library, which stay operations on arrays"
     CONTROL_FLOW = "Control flow"
     CALL = "Calls; the called program is written out"
     SUM = "Sums, products, extremes, constants"

@@ -255,6 +255,16 @@ def _first_largest(graph: Graph, column: Nodes, dtype) -> list[int]:
     return flags
 
 
+def of_library(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
+    """The rule for an operation that a library computes, one lane after the other: it is a block of the program.
+
+    **Raises:** `TooLarge`, by which an operation on arrays becomes a block; `Unsupported` for complex numbers.
+    """
+    if any(np.issubdtype(v.aval.dtype, np.complexfloating) for v in equation.invars):
+        raise Unsupported(f"the primitive `{equation.primitive.name}` of complex numbers")
+    raise TooLarge(f"the primitive `{equation.primitive.name}`")
+
+
 def array_program(equation) -> list[Any]:
     """The jaxpr, in a list, by which a symmetric solve runs outside lanes."""
     run = partial(equation.primitive.impl, **equation.params)
@@ -276,4 +286,8 @@ LINEAR_ALGEBRA: dict[str, Primitive] = {
     "cholesky": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(cholesky)),
     "lu": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(lu)),
     "triangular_solve": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(triangular_solve)),
+}
+
+LIBRARY: dict[str, Primitive] = {
+    name: Primitive(Kind.LIBRARY, of_library, one_lane=False) for name in ("eigh", "qr", "svd")
 }

@@ -15,7 +15,7 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive, is_short_sum
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._rules._fourier import FOURIER
 from jaxhamel._lanes._rules._indexing import INDEXING
-from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
+from jaxhamel._lanes._rules._linear_algebra import LIBRARY, LINEAR_ALGEBRA
 from jaxhamel._lanes._rules._moves_and_sums import MOVES, SUMS
 from jaxhamel._lanes._rules._operator_solve import OPERATOR_SOLVE
 from jaxhamel._lanes._rules._order import ORDER
@@ -112,6 +112,7 @@ PRIMITIVES: dict[str, Primitive] = {
     **FOURIER,
     **ORDER,
     **LINEAR_ALGEBRA,
+    **LIBRARY,
     **OPERATOR_SOLVE,
     **CONTROL_FLOW,
     "jaxhamel_pullback": Primitive(Kind.CALL, pullback_rule, nested=True),
