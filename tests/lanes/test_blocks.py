@@ -8,6 +8,7 @@ import pytest
 
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules._sparse_factors import lu_operations
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST
 from jaxhamel._lapack import CAN_WAIT_FOR_EVER
@@ -121,3 +122,45 @@ def test_libraries_compute_one_lane_after_the_other(kind):
     calls = [line for line in text.splitlines() if "lapack_" in line and "custom-call(" in line]
     assert calls
     assert not (CAN_WAIT_FOR_EVER and any(f"f64[{LANES},3,3]" in line for line in calls))
+
+
+GEARS = 12
+
+
+def angles(ratios, turn):
+    """The angles of shafts, of which each turns `ratios` times as fast as the one before it, from linear equations."""
+    matrix = jnp.eye(GEARS) - jnp.diag(ratios, -1)
+    return jnp.linalg.solve(matrix, jnp.zeros(GEARS).at[0].set(turn))
+
+
+def test_factors_with_zeros_are_written_out():
+    """Values and derivatives of a gear train, whose rows are exchanged where a ratio is larger than 1, are its products of
+    ratios; there is no block, for many lanes and for one."""
+    ratios = np.array([[0.5, -2.0, 1.5, 0.9, -1.1, 3.0, 0.2, 1.0, -0.7, 1.3, 2.0]]) * np.ones(
+        (LANES, 1)
+    )
+    ratios[1:] += 0.3 * RNG.normal(size=(LANES - 1, GEARS - 1))
+    turn, products = np.arange(1.0, LANES + 1), np.cumprod(np.c_[np.ones(LANES), ratios], axis=1)
+    total = lambda ratios, turn: jnp.sum(angles(ratios, turn) ** 2)
+    by_turn, each = np.sum(products**2, axis=1), products * turn[:, None]
+    tails = np.cumsum((each**2)[:, ::-1], axis=1)[:, ::-1]  # Σ of the squares from a shaft on
+    for run in (lanes, lambda f: lambda *x: jax.lax.map(lambda y: one_lane(lambda z: f(*z))(y), x)):
+        np.testing.assert_allclose(jax.jit(run(angles))(ratios, turn), each, rtol=1e-12)
+        by_ratios, found = jax.jit(run(jax.grad(total, (0, 1))))(ratios, turn)
+        np.testing.assert_allclose(found, 2 * turn * by_turn, rtol=1e-12)
+        np.testing.assert_allclose(by_ratios, 2 * tails[:, 1:] / ratios, rtol=1e-11)
+    closed = jax.make_jaxpr(total)(ratios[0], turn[0])
+    program = scalarise(closed, [True, True], blocks=True)
+    assert not program.graph.blocks
+    assert program.length() < 1_500
+
+
+@pytest.mark.parametrize("n", [3, 8, 12])
+def test_numbers_of_operations_of_factors(n):
+    """Full matrices: Σ 2 m² + m products, sums and quotients of the elimination, and 5 + 2 n for each exchange. A lower
+    triangle of two diagonals takes a number that grows like n², since rows are exchanged as a whole."""
+    below = np.arange(1, n)
+    full = np.sum(2 * below**2 + below) + np.sum(below) * (5 + 2 * n)
+    assert lu_operations(np.zeros((n, n), bool)) == full
+    assert lu_operations(~np.eye(n, dtype=bool)) == 0
+    assert lu_operations(np.eye(n) + np.eye(n, k=-1) == 0) <= 2 * n**2 + 10 * n

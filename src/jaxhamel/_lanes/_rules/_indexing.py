@@ -28,6 +28,9 @@ MOST_SELECTIONS = 1500
 # Up to this many positions are compared one by one; more are divided by the binary digits of the position. For few lanes, a
 # look-up in a larger table reads memory inside of the kernel.
 MOST_COMPARED = 8
+# The same limit of few lanes for an array that the program computes, such as the right-hand side of a solution whose rows
+# are exchanged: it would be written to memory first (docs/performance.md#factors-with-zeros).
+MOST_COMPUTED = 16
 
 
 class _Pick:
@@ -190,7 +193,7 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
     numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     filled = _name(params["mode"]) == "FILL_OR_DROP"
-    most = MOST_COMPARED if graph.few else MOST_SELECTED
+    most = _most_of_few(graph, x) if graph.few else MOST_SELECTED
     windows = []
     for row, starts in _rows(graph, indices, numbers.start_index_map):
         part = _of_row(x, row, numbers.operand_batching_dims, numbers.start_indices_batching_dims)
@@ -203,6 +206,12 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
     kept = [size for axis, size in enumerate(sizes) if axis not in dropped]
     stacked = np.array(windows, dtype=int).reshape((*indices.shape[:-1], *kept))
     return [np.moveaxis(stacked, range(indices.ndim - 1, stacked.ndim), numbers.offset_dims)]
+
+
+def _most_of_few(graph: Graph, x: Nodes) -> int:
+    """The most positions of a gather that becomes selections for few lanes."""
+    computed = any(graph.nodes[i].primitive is not None for i in x.ravel().tolist())
+    return MOST_COMPUTED if computed else MOST_COMPARED
 
 
 def _rows(graph: Graph, indices: Nodes, axes) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:

@@ -13,12 +13,19 @@ from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._large_solve import solutions
-from jaxhamel._lanes._rules._sparse_factors import elimination_order, solution_operations
+from jaxhamel._lanes._rules._sparse_factors import (
+    elimination_order,
+    lu_operations,
+    solution_operations,
+)
 from jaxhamel._lanes._solutions._symmetric_solve import NAME as SYMMETRIC_SOLVE
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 
 # The most rows of a matrix that is written out; row exchanges take n³ selections.
 MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8}
+# A matrix with more rows is written out, too, if its known zeros leave it no more operations than 8 full rows take (896), as
+# those of a gear train do.
+LONGEST_FACTORS = 900
 # The most operations of a symmetric solution that is written out (20 rows without zeros take 3,650, 32 rows 13,456). The
 # second limit holds in a fusion over the lanes, whose length also includes the operations that compute the matrix
 # (docs/performance.md#large-solutions).
@@ -31,12 +38,30 @@ def is_too_large(equation) -> bool:
     return most is not None and max(equation.invars[0].aval.shape[-2:]) > most
 
 
+def _is_short(graph: Graph, equation, matrices: Nodes, others: tuple[Nodes, ...]) -> bool:
+    """Whether known zeros of its matrices leave a factorisation or solution few operations."""
+    zeros = [_known_zeros(graph, matrices[place]) for place in np.ndindex(matrices.shape[:-2])]
+    if not all(map(np.any, zeros)):  # factors of a block
+        return False
+    if equation.primitive.name == "lu":
+        return sum(map(lu_operations, zeros)) <= LONGEST_FACTORS
+    if equation.primitive.name == "triangular_solve":
+        columns = others[0].size // matrices[..., 0].size
+        return 2 * columns * sum(map(np.count_nonzero, np.logical_not(zeros))) <= LONGEST_FACTORS
+    return False
+
+
+def _known_zeros(graph: Graph, matrix: Nodes) -> np.ndarray:
+    values = [graph.value(i) for i in matrix.ravel().tolist()]
+    return np.array([x is not None and not x for x in values]).reshape(matrix.shape)
+
+
 def _of_matrices(rule: Callable) -> Callable:
     """Extends a rule for one matrix to arrays of matrices."""
 
     def of_all(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
         shape = equation.invars[0].aval.shape
-        if is_too_large(equation):
+        if is_too_large(equation) and not _is_short(graph, equation, operands[0], operands[1:]):
             name = equation.primitive.name
             raise TooLarge(f"the primitive `{name}` of more than {MOST_ROWS[name]} rows")
         found = [
@@ -143,8 +168,7 @@ def symmetric_solve(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[N
 
 def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
     """The order in which the unknowns are eliminated; None if the solution is too long to be written out as scalars."""
-    values = [graph.value(i) for i in matrix.ravel().tolist()]
-    zero = np.array([x is not None and not x for x in values]).reshape(matrix.shape)
+    zero = _known_zeros(graph, matrix)
     order = elimination_order(zero)
     return order if solution_operations(zero, order) <= _longest(graph, matrix) else None
 
@@ -244,10 +268,13 @@ def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
 
 
 def _first_largest(graph: Graph, column: Nodes, dtype) -> list[int]:
-    """One flag for each entry, true only for the first entry of largest magnitude."""
+    """One flag for each entry, true only for the first entry of largest magnitude. A known zero is never larger."""
     sizes = each(graph, lax.abs_p, dtype, column)
     best, flags = sizes[:1], [graph.constant(True)]
-    for size in sizes[1:]:
+    for size, is_zero in zip(sizes[1:], _known_zeros(graph, column)[1:], strict=True):
+        if is_zero:
+            flags.append(graph.constant(False))
+            continue
         better = graph.apply(lax.gt_p, (int(size), int(best[0])), bool)
         best = each(graph, lax.max_p, dtype, best, np.array([size]))
         others = graph.apply(lax.not_p, (better,), bool)
