@@ -1,12 +1,12 @@
 """Systems of any family, size and spelling against diffrax with the equations by hand: one trajectory and its gradient.
 
-    python benchmarks/any_system.py [--quick] [--only N ...] [--families chain tree random named]
+    python benchmarks/any_system.py [--quick] [--only N ...] [--families chain tree random named strangers]
 
-The systems of `families.py` by `simulate`: Tsit5, double precision, 2 s of motion from rest (named systems: from a turn)
-at a tolerance of 1e-9. diffrax integrates the equations by hand, with `jnp.linalg.solve`. The gradient is that of
-|q|² + |u|² at the end by the initial state, in reverse mode. Runs alternate, in groups of calls that take `GROUP` seconds;
-times are medians in processor seconds, which other work on the machine changes less than the clock; `spread` is
-(largest − smallest) / median. Both ends of the motion are compared.
+The systems of `families.py` and `strangers.py` by `simulate`: Tsit5, double precision, 2 s of motion from rest (named
+systems: from a turn) at a tolerance of 1e-9. diffrax integrates the equations by hand, with `jnp.linalg.solve`. The
+gradient is that of |q|² + |u|² at the end by the initial state, in reverse mode. Runs alternate, in groups of calls
+that take `GROUP` seconds; times are medians in processor seconds, which other work on the machine changes less than the
+clock; `spread` is (largest − smallest) / median. Both ends of the motion are compared.
 
 A call of a compiled program takes some microseconds before anything is computed, as long as some of the smallest systems
 move. So systems of up to `SMALL` degrees of freedom are also run `LOOPED` times by a loop inside of one program: `inside` is
@@ -34,6 +34,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from families import FAMILIES, Case, named
+from strangers import strangers
 
 import jaxhamel
 
@@ -190,6 +191,7 @@ def systems(given: argparse.Namespace) -> list[list[Case]]:
     sizes = given.only or SIZES
     found = [make(n) for name, make in FAMILIES.items() if name in given.families for n in sizes]
     own = named() if "named" in given.families and not given.only else []
+    own += strangers() if "strangers" in given.families and not given.only else []
     return [*found, *([case] for case in own)]
 
 
@@ -197,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Any system against diffrax by hand.")
     parser.add_argument("--quick", action="store_true", help="few cases, within 30 s")
     parser.add_argument("--only", type=int, nargs="*", help="systems of these sizes")
-    parser.add_argument("--families", nargs="*", default=[*FAMILIES, "named"])
+    parser.add_argument("--families", nargs="*", default=[*FAMILIES, "named", "strangers"])
     parser.add_argument(
         "--largest-gradient", type=int, default=20, help="gradients up to this size (20)"
     )
