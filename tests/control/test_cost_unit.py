@@ -6,7 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxhamel import control
 from jaxhamel.control._certificate._cost_error import is_determined, on_small_cost
+from jaxhamel.control._collocation._at_solution import gives_up_unit
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._collocation._start import on_mesh
+from jaxhamel.control._interior_point._interior_point import STUCK
+from jaxhamel.control._mesh._transfer import carried_over
 from jaxhamel.control._scaling import _cost_unit
 from jaxhamel.control._scaling._cost_unit import (
     CHANGES,
@@ -15,6 +21,7 @@ from jaxhamel.control._scaling._cost_unit import (
     Solution,
     smaller_by,
 )
+from tests.control.test_sizes import pushed
 
 
 def solution(cost, gap):
@@ -63,3 +70,15 @@ def test_costs_that_the_barrier_leaves_open(gap, cost, may_be_zero, known):
     effect and thus counts as 0. It does not count as 0 if the search failed in a smaller unit of the cost."""
     assert is_determined(gap, cost, 1e-6, may_be_zero) == known
     assert ("units" in on_small_cost(gap, cost, may_be_zero)) == (not may_be_zero)
+
+
+def test_a_search_on_another_mesh_does_not_return_to_the_unit_before():
+    """The solution in that unit is one of the mesh before, on whose bounds other numbers of intervals depend."""
+    search = CollocationSearch(control.Collocation(intervals=4), pushed(1.0, 1.0, 1.0))
+    coarse = search.transcription
+    search.scaling.before = Solution(coarse, coarse, search.state)
+    finer = on_mesh(coarse, jnp.linspace(0.0, 1.0, 7), coarse.rule)
+    search.takes_mesh((finer, carried_over(coarse, search.state, finer)))
+    search.state = search.state._replace(stuck=jnp.asarray(STUCK))
+    assert not gives_up_unit(search)
+    assert search.transcription is finer

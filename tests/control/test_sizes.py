@@ -60,7 +60,7 @@ def test_an_orbit_in_metres():
     that in SI units divided by the square of the acceleration and the time of these units."""
     gravity, radius = 3.986004418e14, 7e6
     unit_time = (radius**3 / gravity) ** 0.5
-    costs, scaled = [], []
+    costs, scaled, errors = [], [], []
     for length, time in ((1.0, 1.0), (radius, unit_time)):
         result = control.solve(
             raised_orbit(gravity * time**2 / length**3, length, time), COLLOCATION
@@ -68,7 +68,10 @@ def test_an_orbit_in_metres():
         assert result.certificate.holds
         costs.append(result.cost * length**2 / time**3)
         scaled.append(result.optimum[0].sizes is not None)
+        errors.append(np.max(result.mesh_errors))
     assert scaled == [True, False]  # numbers of moderate size are left
+    # errors are multiples of the sizes: 2²³ m for a radius of 1, which was the unit, and powers of two for velocities
+    assert 0.25 < errors[0] / errors[1] < 4.0
     np.testing.assert_allclose(costs[0], costs[1], rtol=1e-9)
 
 

@@ -72,7 +72,8 @@ class Result(NamedTuple):
     - `certificate`: the evidence that the result is an optimum, a `Certificate`; `optimum`: all unknowns and multipliers,
       for `jaxhamel.control.sensitivity`.
     - `mesh_errors`: estimates, `(N,)`, of the distance between the state's polynomials X and the motion in each interval:
-      the largest component of ε = ∫ |dX/dτ − h f(X)| dτ, the integrated residual of the equations of motion.
+      the largest component of ε = ∫ |dX/dτ − h f(X)| dτ, the integrated residual of the equations of motion; in multiples
+      of the states' sizes where the search scales these.
 
     Quantities that do not apply are None.
     """

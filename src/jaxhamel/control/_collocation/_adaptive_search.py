@@ -136,10 +136,14 @@ class AdaptiveSearch(AbstractSearch):
         return in_unit(transcription, unit), begin
 
     def go_on(self, state: SearchState, pace: float = np.inf) -> None:
-        """Continues the search from `state`; `pace`: seconds per iteration, if the compiled program stays the same."""
+        """Continues the search from `state`, of another mesh or problem.
+
+        **Arguments:** `pace`: seconds per iteration, if the compiled program stays the same.
+        """
         self.state, self.parts = state, None
         self.since, self.pace = len(self.rows), pace
         self.tightening.forget()
+        self.scaling.before = None  # the solution in another unit is one of the mesh before
 
     def take_solution(self, solved: Solved) -> None:
         """Continues from a solution of the problem itself, on its mesh."""

@@ -30,6 +30,7 @@ from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._junctions import junctions_of
 from jaxhamel.control._mesh._switches import switches_of, with_nodes_at
 from jaxhamel.control._mesh._transfer import moved_over
+from jaxhamel.control._scaling._sizes import in_size, size_of
 
 
 @compiled_with(QUICK)
@@ -40,7 +41,8 @@ def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[
 
     The integrand is zero at the collocation points, so that a Gauss rule with twice as many points integrates it.
 
-    Source: Betts 2010, eq. (4.156), without its scaling: ε is in coordinates of the tangent space, in SI units.
+    Source: Betts 2010, eq. (4.156), with other sizes: ε is in coordinates of the tangent space, in SI units or, where the
+    search scales the states, in multiples of their sizes.
     """
     points = np.asarray(transcription.rule.points)
     nodes = np.append(0.0, points)
@@ -49,12 +51,13 @@ def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[
     dtype = transcription.shares.dtype
     constants = lagrange(nodes, at), slopes_at(nodes, at), lagrange(points, at), fine.weights, at
     values, slopes, of_c, weights, shares = (jnp.asarray(x, dtype) for x in constants)
+    sizes = size_of(transcription.sizes, "x")
 
     def one(interval: Interval, X: Array, c: Array):
         all_X = with_start(interval, X)
         y = stage_unknowns(values @ all_X, of_c @ c, w.p)
         rate, _ = jax.vmap(lambda *given: transcription.stage(interval, *given))(shares, weights, y)
-        return jnp.max(weights @ jnp.abs(slopes @ all_X - rate))
+        return jnp.max(in_size(weights @ jnp.abs(slopes @ all_X - rate), sizes))
 
     return jax.vmap(one)(transcription.intervals(w), w.X, w.c)
 
