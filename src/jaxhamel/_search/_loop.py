@@ -103,7 +103,7 @@ class AbstractSearch(ABC):
                 self.iterate_and_report(progress)
                 ending = self.ending()
         except OutOfTime:
-            ending = Verdict(False, self._words(self.not_compiled))
+            ending = self.not_compiled_in_time()
             if not self.rows:
                 self.look_at_start()
         except KeyboardInterrupt:
@@ -111,6 +111,10 @@ class AbstractSearch(ABC):
                 raise
             ending = self.ending() or self.interrupted()
         return ending
+
+    def not_compiled_in_time(self) -> Verdict:
+        """The verdict of a search whose time was over before its program was compiled."""
+        return Verdict(False, self._words(self.not_compiled))
 
     def look_at_start(self) -> None:
         """Adds the starting point to the history of a search whose time was over before its program was compiled.

@@ -75,7 +75,8 @@ def run_plan(
         point_stands(scenario, file, budget, started, {"certificate": certificate._asdict()})
     training = TrainingFolder(out, terminal, resume, started, max_seconds)
     training.begin()
-    terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
+    intervals = len(search.transcription.shares) - 1
+    terminal.say(f"{scenario.name}: {intervals} intervals, up to {budget:g} s; compiling …")
 
     def compile_later_programs() -> None:
         _examined_at_first(scenario, CollocationSearch(method, problem), seed)

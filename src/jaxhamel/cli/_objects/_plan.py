@@ -115,6 +115,7 @@ def build_collocation(scenario: Scenario, max_seconds: float) -> Collocation:
     """The collocation method of `[method]`, with `max_seconds` as its time limit."""
     method = {k: v for k, v in scenario["method"].items() if k != "indirect"}
     method |= {"max_seconds": max_seconds, "error": method["error"] or None}
+    method |= {"intervals": method["intervals"] or "auto"}
     with named("method"):
         return Collocation(**method)
 

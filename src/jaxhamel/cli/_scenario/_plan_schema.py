@@ -137,7 +137,11 @@ PLANS: dict[str, Table] = {
 }
 METHOD = Table(
     {
-        "intervals": Key(integer(1), "number of intervals of the mesh", 20),
+        "intervals": Key(
+            integer(0),
+            "number of intervals of the mesh; 0: 20, and more as long as the certificate would not hold because of the mesh",
+            0,
+        ),
         "degree": Key(integer(1, 9), "number of collocation points in each interval", 4),
         "points": Key(
             choice("auto", "gauss", "radau"),

@@ -21,10 +21,11 @@ MOST_INTERVALS = 10**6
 
 def check_collocation(method) -> None:
     """Checks the settings of collocation."""
-    if method.intervals is not None and not _is_whole(method.intervals, MOST_INTERVALS):
+    named = method.intervals is None or method.intervals == "auto"
+    if not (named or _is_whole(method.intervals, MOST_INTERVALS)):
         raise ValueError(
-            f"`intervals` is {described(method.intervals)}; it must be a whole number from 1 to {MOST_INTERVALS}, or None "
-            "for the intervals of the problem's `ts`."
+            f'`intervals` is {described(method.intervals)}; it must be a whole number from 1 to {MOST_INTERVALS}, "auto", '
+            "or None for the intervals of the problem's `ts`."
         )
     if not _is_whole(method.degree, 9):
         raise ValueError(

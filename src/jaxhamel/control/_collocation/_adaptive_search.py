@@ -40,6 +40,7 @@ from jaxhamel.control._contradictions._crossings import (
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
 from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
+from jaxhamel.control._mesh._finer_mesh import MOST_INTERVALS, FinerMesh
 from jaxhamel.control._mesh._moving_nodes import MovingNodes
 from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._problem._problem import ControlProblem
@@ -68,6 +69,7 @@ class AdaptiveSearch(AbstractSearch):
         problem and the state of another search, from which it continues; both None: it starts from the guess.
         """
         super().__init__(method.max_iterations, method.max_seconds)
+        self.most_iterations: int = method.max_iterations  # until the mesh becomes finer
         self.problem = problem
         dtype = problem.u0.dtype
         least = 1e-12 if dtype == jnp.float64 else 1e-5
@@ -91,7 +93,10 @@ class AdaptiveSearch(AbstractSearch):
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.tightening = Tightening(0.5 * bounds_of(dtype).violation)
         may_align = method.intervals is not None or method.error is not None
-        self.refinement = Refinement(self.transcription, method.error, may_align)
+        may_refine = method.intervals == "auto" and method.error is None
+        most = MOST_INTERVALS if may_refine else None
+        self.refinement = Refinement(self.transcription, method.error, may_align, most)
+        self.finer_mesh = FinerMesh(may_refine)
         self.may_start_anew = fresh and bool(self.transcription.limits)
         # While the search is on a coarse mesh: the transcription on the method's mesh, and the state of the search on it.
         self.fine: tuple[Transcription, SearchState] | None = None
@@ -149,6 +154,15 @@ class AdaptiveSearch(AbstractSearch):
         """Continues from a solution of the problem itself, on its mesh."""
         self.transcription, self.state, self.parts = solved
         self.tight = self.transcription
+
+    def go_back_to_coarser_mesh(self) -> None:
+        """Takes the solution on the mesh before this one, with which the search ends."""
+        self.forget_mesh()
+        self.tightening.forget()
+        self.trial.before = None
+        found = self.finer_mesh.go_back()
+        self.transcription, self.moving.found = found.own, found.moving
+        self.tight, self.state, self.parts = found.solved
 
     def takes_posed(self, posed: Posed) -> bool:
         """Continues with another mesh and other bounds; returns True."""

@@ -22,6 +22,8 @@ from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
 from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
+from jaxhamel.control._mesh._finer_mesh import PATIENCE as FINER_ITERATIONS
+from jaxhamel.control._mesh._finer_mesh import OnMesh
 from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS
 from jaxhamel.control._mesh._transfer import carried_over
@@ -181,6 +183,38 @@ def changes_unit(search: AdaptiveSearch) -> bool:
         return False
     found = Solution(search.transcription, search.tight, search.state)
     return search.takes(search.scaling.changed(found, len(search.rows)))
+
+
+def takes_finer_mesh(search: AdaptiveSearch) -> bool:
+    """Continues on a finer mesh if the certificate would not hold on this one; returns whether it does."""
+    if not (search.finer_mesh.may_begin and search.is_solved()):
+        return False
+    at = search.transcription, search.state
+    solved = Solved(search.tight, search.state, search.parts)
+    if not search.finer_mesh.is_asked(OnMesh(at[0], solved, search.moving.found)):
+        return False
+    search.refinement.look_between_nodes(*at)
+    bounds = bounds_of(search.state.mu.dtype)
+    found = search.refinement.finer(*at, bounds.transcription)
+    search.finer_mesh.may_begin = found is not None
+    if found is not None:
+        search.arcs.forget()
+        search.iterations = len(search.rows) + search.most_iterations
+    return search.takes_mesh(found)
+
+
+def stays_on_finer_mesh(search: AdaptiveSearch) -> bool:
+    """Goes on with a finer mesh or, if no solution is found there, goes back to the solution on the mesh before; returns
+    whether there is such a mesh.
+
+    The problem has a solution, so that neither another start nor the elastic problem can help.
+    """
+    if search.finer_mesh.before is None or search.is_solved() or search.elastic is not None:
+        return False
+    broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
+    if broken or len(search.rows) - search.since >= FINER_ITERATIONS:
+        search.go_back_to_coarser_mesh()
+    return True
 
 
 def _has_kinks(search: AdaptiveSearch) -> bool:

@@ -1,7 +1,7 @@
 """The method `Collocation`: from one start, or from many at once."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -31,19 +31,20 @@ class Collocation(eqx.Module):
     **Arguments:**
 
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
-      other, and at which a limit of the state begins or ceases to bind (with Gauss points those of velocities only); None:
-      those of the problem's `ts`, which stay unless `error` is given.
+      other, and at which a limit of the state begins or ceases to bind (with Gauss points those of velocities only);
+      `"auto"`: 20 and, as long as the certificate would not hold because of the mesh, more, up to 160; None: those of the
+      problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s), `"radau"` (order 2s − 1, with a point at each node), or `"auto"`: Radau
       points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points until a limit
       of positions binds at the solution.
     - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-5 in single
       precision.
-    - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
-      the search, the result is the guess.
+    - `max_iterations`, `max_seconds`: limits of the search, compilation included; with `intervals="auto"` iterations are
+      counted anew on each mesh. If the time is over before XLA compiles the search, the result is the guess.
     - `barrier`: the barrier parameter μ of the first iteration, used if there are limits.
     - `error`: the largest error allowed between the nodes, in tangent-space coordinates (see `Result.mesh_errors`). While it
       is exceeded, first the nodes move to where the error is large, then the intervals are doubled, up to four times. None:
-      N stays.
+      N stays, or is found as `intervals` says.
 
     The system's control must be used by its value: for prescribed motion take `jaxhamel.MovingParts`. Besides `StateAtEnd`
     and `ControlAt`, the method takes `PathLimit`, `FreeEndTime`, `FreeInitialState`, `BoundaryConditions` and
@@ -53,7 +54,7 @@ class Collocation(eqx.Module):
     Differential Equations II, IV.5; Wächter and Biegler 2006.
     """
 
-    intervals: int | None = eqx.field(static=True, default=20)
+    intervals: int | Literal["auto"] | None = eqx.field(static=True, default="auto")
     degree: int = eqx.field(static=True, default=4)
     points: str = eqx.field(static=True, default="auto")
     tolerance: float = 1e-9

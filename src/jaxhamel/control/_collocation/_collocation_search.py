@@ -53,9 +53,11 @@ LATER_CHANGES = (
     at_solution.frees_nodes,
     at_solution.tightens,
     at_solution.stays_with_tighter_bounds,
+    at_solution.stays_on_finer_mesh,
     before_solution.crosses_limits,
     at_solution.refines,
     at_solution.changes_unit,
+    at_solution.takes_finer_mesh,
     before_solution.starts_anew,
     before_solution.leaves_coarse_mesh,
     at_contradiction.goes_back,
@@ -118,6 +120,8 @@ class CollocationSearch(AdaptiveSearch):
 
     def change_problem(self) -> None:
         """Changes bounds, mesh, start or problem of the search if its last iterations ask for it."""
+        if self.finer_mesh.has_gone_back:
+            return
         if any(change(self) for change in FIRST_CHANGES):
             return
         if at_solution.returns_to_gauss(self):
@@ -144,7 +148,10 @@ class CollocationSearch(AdaptiveSearch):
             return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
             between = between_the_points(self.transcription, self.state.w)
-            return Verdict(not between, between or f"converged after {many}")
+            back = (
+                "; no solution was found on a finer mesh" if self.finer_mesh.has_gone_back else ""
+            )
+            return Verdict(not between, between or f"converged after {many}{back}")
         if not self.rows:
             return None
         at = self.transcription, self.own_iterate()
@@ -167,10 +174,23 @@ class CollocationSearch(AdaptiveSearch):
     def ending(self) -> Verdict | None:
         """The verdict of a search that has ended; where no start has led further, with the contradiction found before."""
         found = super().ending()
+        if found is not None and not found.converged and self._can_go_back():
+            self.go_back_to_coarser_mesh()
+            return self.verdict()
         if found is None or found.converged or self.contradiction is None or self.has_elastic_end():
             return found
         self.fine = None
         return Verdict(False, f"{self._infeasible()}; later: {found.status}")
+
+    def not_compiled_in_time(self) -> Verdict:
+        if self._can_go_back():
+            self.go_back_to_coarser_mesh()
+            return cast(Verdict, self.verdict())
+        return super().not_compiled_in_time()
+
+    def _can_go_back(self) -> bool:
+        """Whether the search is on a finer mesh without a solution, and has one on the mesh before."""
+        return self.finer_mesh.before is not None and self.elastic is None and not self.is_solved()
 
     def _has_time(self) -> bool:
         """Whether more time is left than the first iteration took, which is enough to compile a small program."""
@@ -204,6 +224,8 @@ class CollocationSearch(AdaptiveSearch):
 
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
+        if self._can_go_back():
+            self.go_back_to_coarser_mesh()
         for part in (self.moving, self.arcs):
             if part.before is not None:
                 self.take_solution(part.give_up())

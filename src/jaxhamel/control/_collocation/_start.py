@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -39,10 +39,16 @@ from jaxhamel.control._scaling._sizes import TypicalSizes, in_size, of_size, siz
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import Constant
 
+FIRST_INTERVALS = 20  # of a mesh that becomes finer if need be
 
-def shares_of(problem: ControlProblem, intervals: int | None) -> Float[Array, " N+1"]:
-    """The mesh, from 0 to 1: equal intervals, or those of the problem's times."""
+
+def shares_of(
+    problem: ControlProblem, intervals: int | Literal["auto"] | None
+) -> Float[Array, " N+1"]:
+    """The mesh, from 0 to 1: equal intervals, those of the problem's times (None), or the first mesh of "auto"."""
     ts = problem.ts
+    if intervals == "auto":
+        intervals = FIRST_INTERVALS
     if intervals is not None:
         return jnp.linspace(0.0, 1.0, intervals + 1, dtype=ts.dtype)
     return (ts - ts[0]) / (ts[-1] - ts[0])

@@ -4,7 +4,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -237,7 +237,10 @@ def _transcriptions(
 
 @compiled_with(QUICK)
 def _transcribed(
-    problems: Stacked, rule: PointRule, intervals: int | None, sizes: TypicalSizes | None
+    problems: Stacked,
+    rule: PointRule,
+    intervals: int | Literal["auto"] | None,
+    sizes: TypicalSizes | None,
 ) -> tuple[Transcription, Guesses]:
     """Returns (the arrays of the transcriptions of all problems, their first iterates)."""
 

@@ -97,7 +97,7 @@ def _error_roots(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarra
     return np.maximum(errors, least) ** (1 / order)
 
 
-DOUBLINGS = 4  # the largest number of doublings of the intervals
+DOUBLINGS = 4  # the largest number of doublings of the intervals, unless the largest number of intervals is given
 SAFETY = 0.5  # the largest expected error of a refined mesh, as a share of the error that the user asks for
 
 
@@ -125,9 +125,11 @@ def _aligned_mesh(
 class Refinement:
     """The mesh refinement of one search; `errors`: the errors ε of the intervals of the mesh solved last."""
 
-    def __init__(self, own: Transcription, error: float | None, may_align: bool):
+    def __init__(
+        self, own: Transcription, error: float | None, may_align: bool, most: int | None = None
+    ):
         """**Arguments:** `own`: the problem on the first mesh, with the user's bounds; `may_align`: whether nodes may move
-        to the times at which a limited control switches.
+        to the times at which a limited control switches; `most`: the largest number of intervals.
         """
         self.own, self.error = own, error
         self.may_align, self.alignments = may_align, 0
@@ -139,7 +141,7 @@ class Refinement:
         self.junctions: list[float] = []
         self.follows_junctions = False
         self.errors: Float[np.ndarray, " N"] | None = None
-        self.doublings = 0
+        self.most = most or 2**DOUBLINGS * (own.shares.shape[0] - 1)
         self.has_moved = False
 
     @property
@@ -163,14 +165,24 @@ class Refinement:
     def refined(
         self, transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState] | None:
-        """(transcription, first state of the search) on the next mesh; None if the error is small enough or no doublings are
-        left."""
+        """(transcription, first state of the search) on the next mesh; None if the error is small enough, or the mesh
+        would have too many intervals."""
         if self.error is None:
             return None
+        self.look_between_nodes(transcription, state)
+        return None if self.met else self.finer(transcription, state, self.error)
+
+    def look_between_nodes(self, transcription: Transcription, state: SearchState) -> None:
+        """Estimates the errors on the intervals of a solution."""
         self.errors = np.asarray(residual_errors(transcription, state.w))
-        if self.met:
-            return None
-        shares = self._next_mesh(np.asarray(transcription.shares), len(transcription.rule.points))
+
+    def finer(
+        self, transcription: Transcription, state: SearchState, error: float
+    ) -> tuple[Transcription, SearchState] | None:
+        """The same on a mesh whose error should be `error`, or with more intervals if it is not larger now; None if it
+        would have too many."""
+        shares = np.asarray(transcription.shares)
+        shares = self._next_mesh(shares, len(transcription.rule.points), error)
         if shares is None:
             return None
         self._begin_alignments()
@@ -267,20 +279,17 @@ class Refinement:
         new = self._transcribed(shares, transcription)
         return new, moved_over(transcription, state, new)
 
-    def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
-        """The nodes of the next mesh, from 0 to 1; None if no doublings are left."""
+    def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int, error: float):
+        """The nodes of the next mesh, from 0 to 1; None if there would be too many."""
         errors, order, count = np.asarray(self.errors, float), degree + 1, shares.size - 1
-        if self.has_moved:
-            if self.doublings >= DOUBLINGS:
+        if self.has_moved or self.largest <= error:
+            if 2 * count > self.most:
                 return None
-            count *= self._factor(errors, order)
+            count *= self._factor(errors, order, error)
         self.has_moved = True
         return evenly_spread(shares.astype(float), errors, order, count)
 
-    def _factor(self, errors: Float[np.ndarray, " N"], order: int) -> int:
+    def _factor(self, errors: Float[np.ndarray, " N"], order: int, error: float) -> int:
         """The factor of the number of intervals: 2, or 4 if the error expected with twice as many is still too large."""
-        error = expected_error(errors, order, 2 * errors.size)
-        too_large = error > SAFETY * float(self.error or 0.0)
-        twice = 2 if too_large and self.doublings + 2 <= DOUBLINGS else 1
-        self.doublings += twice
-        return 2**twice
+        too_large = expected_error(errors, order, 2 * errors.size) > SAFETY * error
+        return 4 if too_large and 4 * errors.size <= self.most else 2

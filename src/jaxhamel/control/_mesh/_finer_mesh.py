@@ -1,0 +1,97 @@
+"""Finer meshes, as long as the certificate would not hold because of the present one.
+
+A mesh is too coarse if the polynomials of the states depart too far from the motion, or if limits that switch or bind
+inside of intervals raise the cost by too much. First the nodes move to where the errors of the states are large, which
+compiles nothing; then the mesh gets more intervals. The solution before counts if the search on a finer mesh comes to no
+end.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._cost_error import (
+    LARGEST_EXCESS,
+    kink_excess,
+    switching_excess,
+    tightening_excess,
+)
+from jaxhamel.control._certificate._motion_error import transcription_error
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._state import Solved
+from jaxhamel.control._mesh._junctions import excess_at_nodes
+
+MOST_INTERVALS = 160
+HELPS = 0.5  # finer meshes are in vain if two of them leave more than this share of the defect
+PATIENCE = (
+    150  # after this many iterations on a finer mesh without a solution, the search goes back
+)
+
+
+class OnMesh(NamedTuple):
+    """A solution on one mesh.
+
+    - `own`: the transcription with the problem's own bounds; `solved`: with those of the search, and its last iterate.
+    - `moving`: the solution with unknown times of some nodes, None without one.
+    """
+
+    own: Transcription
+    solved: Solved
+    moving: Solved | None
+
+
+class FinerMesh:
+    """The part of a search that takes finer meshes.
+
+    - `may_begin`: whether the mesh may become finer at the next solution.
+    - `before`: the solution on the mesh before, None on the first mesh and after going back.
+    - `has_gone_back`: whether the search has ended with that solution.
+    """
+
+    def __init__(self, may_begin: bool):
+        self.may_begin = may_begin
+        self.before: OnMesh | None = None
+        self.has_gone_back = False
+        self.defects: list[
+            float
+        ] = []  # of the meshes so far, as multiples of the largest one allowed
+
+    def is_asked(self, found: OnMesh) -> bool:
+        """Whether the search should continue on a finer mesh; if so, `found` is kept."""
+        defect = max(by_errors(found.solved), by_limits(found))
+        self.defects.append(defect)
+        helped = len(self.defects) < 3 or defect <= HELPS * max(self.defects[-3:-1])
+        self.may_begin = defect > 1.0 and helped
+        if self.may_begin:
+            self.before = found
+        return self.may_begin
+
+    def go_back(self) -> OnMesh:
+        """Ends this part; returns the solution on the mesh before."""
+        assert self.before is not None
+        before, self.before = self.before, None
+        self.may_begin, self.has_gone_back = False, True
+        return before
+
+
+def by_errors(solved: Solved) -> float:
+    """The larger one of two numbers, as multiples of their bounds in the certificate: the error of the transcription, and
+    the relative change of the cost by it."""
+    transcription, state, _ = solved
+    bounds = bounds_of(state.mu.dtype)
+    error, change = transcription_error(transcription, state.w, state.duals.costates)
+    relative = abs(float(change)) / (1.0 + abs(float(state.cost)))
+    return max(float(error) / bounds.transcription, relative / bounds.cost)
+
+
+def by_limits(found: OnMesh) -> float:
+    """The changes of the cost by limits that switch, and by limits that bind, inside of intervals: the larger one, as a
+    multiple of its bound in the certificate."""
+    own, solved = found.own, found.solved
+    switches, _ = switching_excess(own, *solved)
+    raised = float(np.sum(tightening_excess(own, solved.transcription, solved.state.duals)))
+    kinks = kink_excess(*solved, highest=1) + excess_at_nodes(*solved)
+    share = (raised + kinks) / (1.0 + abs(float(solved.state.cost)))
+    most = bounds_of(solved.state.mu.dtype).cost
+    return max(switches / most, share / LARGEST_EXCESS)

@@ -1,0 +1,59 @@
+"""The mesh of `Collocation()`: 20 intervals and, as long as the certificate would not hold because of the mesh, more.
+
+½∫ v² + f² over a long time with v = 1 at both ends and v̇ = f − 3 v costs ω = √10 up to e^{−ωT}: the layers exp(∓ω t) at both
+ends are shorter than one of 20 equal intervals.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import control
+from jaxhamel.control._collocation import _at_solution as at_solution
+from tests.control.test_refinement import OMEGA, Damped, speed
+
+LONG = control.ControlProblem(
+    Damped(jnp.array(3.0)), jnp.zeros(1), jnp.ones(1), jnp.array([0.0, 60.0]), lambda t: jnp.zeros(1),
+    (control.ControlEnergy(), control.Running(speed)), (control.StateAtEnd(u=jnp.ones(1)),),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def coarse():
+    return control.solve(LONG, control.Collocation(intervals=20))
+
+
+def test_a_mesh_becomes_finer_until_the_certificate_holds(coarse):
+    result = control.solve(LONG, control.Collocation())
+    assert not coarse.certificate.holds
+    assert coarse.certificate.transcription_error > 1e-4
+    assert result.certificate.holds, result.certificate.words
+    np.testing.assert_allclose(result.cost, OMEGA, rtol=1e-7)
+    assert len(result.ts) > len(coarse.ts)
+
+
+def stopped_on_finer_mesh(coarse, monkeypatch, interrupt):
+    """The result of a search that ends after its first iteration on a finer mesh."""
+    first = len(coarse.history["cost"])
+
+    def stop(progress):
+        if progress.iteration > first:
+            raise KeyboardInterrupt
+
+    if not interrupt:
+        monkeypatch.setattr(at_solution, "FINER_ITERATIONS", 1)
+    return control.solve(LONG, control.Collocation(), progress=stop if interrupt else None)
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_the_solution_before_counts_if_the_finer_mesh_has_none(coarse, monkeypatch, interrupt):
+    """Ctrl-C, or too many iterations on the finer mesh."""
+    result = stopped_on_finer_mesh(coarse, monkeypatch, interrupt)
+    assert len(result.history["cost"]) == len(coarse.history["cost"]) + 1
+    assert result.cost == coarse.cost
+    np.testing.assert_array_equal(result.ts, coarse.ts)
+    assert result.converged is (not interrupt)
+    assert (
+        "interrupted" if interrupt else "no solution was found on a finer mesh"
+    ) in result.status
+    assert not result.certificate.holds
