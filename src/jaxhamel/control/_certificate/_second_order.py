@@ -22,7 +22,9 @@ from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 
 MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
-CLEAR = 1e-5  # the share of the largest curvature above which the one per unit of the control's integral is positive
+CLEAR = 1e-5  # the share of the largest curvature above which the one per unit of the control's integrals is positive
+FAINT = 1e-8  # the largest rounding error, as a share of the largest curvature, beside which `CLEAR` is clear
+INTEGRALS = {1: "integral", 2: "double integral"}
 ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
 
 
@@ -99,10 +101,12 @@ def _by_curvature(
     shown = f"least curvature {least:.2e} per unit of control"
     if least > small:
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
-    slow = _least_by_integral(found, basis, state) if least > rounding * found.largest_term else 0.0
-    if slow > CLEAR * size:
-        shown += f", {slow:.2e} per unit of its integral, as on singular arcs"
-        return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
+    floor = rounding * found.largest_term
+    for times, integral in INTEGRALS.items() if _may_be_slow(least, floor, size) else ():
+        slow = _least_by_integral(found, basis, floor, times)
+        if slow > CLEAR * size:
+            shown += f", {slow:.2e} per unit of its {integral}, as on singular arcs"
+            return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
     with_barrier = np.linalg.eigvalsh(basis.T @ (found.H + found.barrier) @ basis)
     held = bool(least < -small and with_barrier[0] > small)
     shown += ", positive with the barrier of the limits" if held else ""
@@ -120,16 +124,23 @@ def _by_curvature(
     return SecondOrder("undecided", unique, shown, FlatDirection(*change, size, alone), falls)
 
 
-def _least_by_integral(found: ReducedMatrices, basis: Dense, state: SearchState) -> float:
-    """The least curvature per ∫|∫δc dt|² dt / T²: the norm in which a singular arc of order 1 has a positive one.
+def _may_be_slow(least: float, floor: float, size: float) -> bool:
+    """Whether the least curvature may be positive per unit of the control's integrals: it is positive beyond the rounding
+    error `floor`, or zero within it and rounding is small beside `CLEAR`, so that directions along which the integrals do
+    not vanish are seen to have none."""
+    return least > floor or (least > -0.5 * floor and floor < FAINT * size)
+
+
+def _least_by_integral(found: ReducedMatrices, basis: Dense, floor: float, times: int) -> float:
+    """The least curvature per ∫|∫δc dt|² dt / T² and, if `times` is 2, per ∫|∬δc dt|² dt / T⁴: the norms in which singular
+    arcs of order 1 and 2 have a positive one.
 
     Per ∫|δc|² dt it is as small as the intervals are short, since the cost and the rates are linear in the control.
 
     Source: Goh 1966.
     """
-    floor = 1e3 * float(np.finfo(state.w.c.dtype).eps) * found.largest_term
     H = basis.T @ found.H @ basis + floor * np.eye(basis.shape[1])
-    along = found.integrals @ basis
+    along = np.linalg.matrix_power(found.integrals, times) @ basis
     longest = eigh(along.T @ along, H, eigvals_only=True, subset_by_index=[len(H) - 1] * 2)[0]
     return 1.0 / float(longest)
 

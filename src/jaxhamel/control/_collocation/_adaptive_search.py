@@ -155,12 +155,12 @@ class AdaptiveSearch(AbstractSearch):
         self.transcription, self.state, self.parts = solved
         self.tight = self.transcription
 
-    def go_back_to_coarser_mesh(self) -> None:
-        """Takes the solution on the mesh before this one, with which the search ends."""
+    def go_back_to_coarser_mesh(self, ends: bool = True) -> None:
+        """Takes the solution on the mesh before this one; `ends`: whether the search ends with it."""
         self.forget_mesh()
         self.tightening.forget()
         self.trial.before = None
-        found = self.finer_mesh.go_back()
+        found = self.finer_mesh.go_back(ends)
         self.transcription, self.moving.found = found.own, found.moving
         self.tight, self.state, self.parts = found.solved
 

@@ -189,13 +189,16 @@ def takes_finer_mesh(search: AdaptiveSearch) -> bool:
     """Continues on a finer mesh if the certificate would not hold on this one; returns whether it does."""
     if not (search.finer_mesh.may_begin and search.is_solved()):
         return False
-    at = search.transcription, search.state
     solved = Solved(search.tight, search.state, search.parts)
-    if not search.finer_mesh.is_asked(OnMesh(at[0], solved, search.moving.found)):
-        return False
+    found = OnMesh(search.transcription, solved, search.moving.found)
+    return search.finer_mesh.is_asked(found) and _on_finer_mesh(search)
+
+
+def _on_finer_mesh(search: AdaptiveSearch) -> bool:
+    """Continues from a solution on a finer mesh; returns whether it does: not if that would have too many intervals."""
+    at = search.transcription, search.state
     search.refinement.look_between_nodes(*at)
-    bounds = bounds_of(search.state.mu.dtype)
-    found = search.refinement.finer(*at, bounds.transcription)
+    found = search.refinement.finer(*at, bounds_of(search.state.mu.dtype).transcription)
     search.finer_mesh.may_begin = found is not None
     if found is not None:
         search.arcs.forget()
@@ -207,13 +210,17 @@ def stays_on_finer_mesh(search: AdaptiveSearch) -> bool:
     """Goes on with a finer mesh or, if no solution is found there, goes back to the solution on the mesh before; returns
     whether there is such a mesh.
 
-    The problem has a solution, so that neither another start nor the elastic problem can help.
+    The problem has a solution, so that neither another start nor the elastic problem can help. Where only nodes have moved,
+    a mesh with more intervals comes next.
     """
-    if search.finer_mesh.before is None or search.is_solved() or search.elastic is not None:
+    before = search.finer_mesh.before
+    if before is None or search.is_solved() or search.elastic is not None:
         return False
     broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
     if broken or len(search.rows) - search.since >= FINER_ITERATIONS:
-        search.go_back_to_coarser_mesh()
+        has_more = len(search.transcription.shares) > len(before.own.shares)
+        search.go_back_to_coarser_mesh(ends=has_more)
+        return has_more or _on_finer_mesh(search)
     return True
 
 

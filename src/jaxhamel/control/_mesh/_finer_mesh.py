@@ -18,11 +18,12 @@ from jaxhamel.control._certificate._cost_error import (
     tightening_excess,
 )
 from jaxhamel.control._certificate._motion_error import transcription_error
+from jaxhamel.control._collocation._tightening import largest_excess
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._mesh._junctions import excess_at_nodes
 
-MOST_INTERVALS = 160
+MOST_INTERVALS = 320
 HELPS = 0.5  # finer meshes are in vain if two of them leave more than this share of the defect
 PATIENCE = (
     150  # after this many iterations on a finer mesh without a solution, the search goes back
@@ -67,11 +68,12 @@ class FinerMesh:
             self.before = found
         return self.may_begin
 
-    def go_back(self) -> OnMesh:
-        """Ends this part; returns the solution on the mesh before."""
+    def go_back(self, ends: bool) -> OnMesh:
+        """Returns the solution on the mesh before; `ends`: whether the search ends with it."""
         assert self.before is not None
-        before, self.before = self.before, None
-        self.may_begin, self.has_gone_back = False, True
+        before = self.before
+        if ends:
+            self.before, self.may_begin, self.has_gone_back = None, False, True
         return before
 
 
@@ -86,12 +88,13 @@ def by_errors(solved: Solved) -> float:
 
 
 def by_limits(found: OnMesh) -> float:
-    """The changes of the cost by limits that switch, and by limits that bind, inside of intervals: the larger one, as a
-    multiple of its bound in the certificate."""
+    """The violation of limits between the points, and the changes of the cost by limits that switch, and by limits that
+    bind, inside of intervals: the largest one, as a multiple of its bound in the certificate."""
     own, solved = found.own, found.solved
     switches, _ = switching_excess(own, *solved)
     raised = float(np.sum(tightening_excess(own, solved.transcription, solved.state.duals)))
     kinks = kink_excess(*solved, highest=1) + excess_at_nodes(*solved)
     share = (raised + kinks) / (1.0 + abs(float(solved.state.cost)))
-    most = bounds_of(solved.state.mu.dtype).cost
-    return max(switches / most, share / LARGEST_EXCESS)
+    bounds = bounds_of(solved.state.mu.dtype)
+    violation = largest_excess(own, solved.state) / bounds.violation
+    return max(violation, switches / bounds.cost, share / LARGEST_EXCESS)
