@@ -1,5 +1,7 @@
 """The second-order condition beside limits that nearly bind, and costs compared beside violations."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,8 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate._isolation import End, _kind_of_point
-from jaxhamel.control._certificate._second_order import second_order
+from jaxhamel.control._certificate._reduced_matrices import ReducedMatrices
+from jaxhamel.control._certificate._second_order import _by_curvature, second_order
 from jaxhamel.control._certificate._violation import largest_effect
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._interior_point._derivatives import parts_of
@@ -82,3 +85,26 @@ def test_curvatures_by_controls_of_different_sizes(curvature, kind):
     state = search.state
     parts = parts_of(search.transcription, state.w, state.duals)
     assert second_order(search.transcription, state, parts).kind == kind
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_singular_arcs_of_order_two(flat):
+    """∫ x² dt with ẍ = c, on 600 steps: per ∫|δc|² dt the least curvature is lost in rounding, per ∫|∬δc|² dt it is 2.
+
+    It is zero in both if the cost does not change along a smooth control.
+    """
+    n = 600
+    integrals = np.tril(np.ones((n, n))) / n
+    twice = integrals @ integrals
+    H = 2 * twice.T @ twice
+    if flat:
+        smooth = np.sin(np.linspace(0.0, np.pi, n))
+        across = np.eye(n) - np.outer(smooth, smooth) / (smooth @ smooth)
+        H = across @ H @ across
+    zeros = np.zeros((n, n))
+    terms = np.full((n, n), 10 * np.max(H))
+    found = ReducedMatrices(H, terms, zeros[:0], zeros, np.eye(n), zeros[:402], integrals)
+    w = SimpleNamespace(c=np.zeros((200, 3, 1)), x=np.zeros((201, 2)))
+    outcome = _by_curvature(found, np.eye(n), True, SimpleNamespace(w=w))  # pyright: ignore[reportArgumentType]
+    assert outcome.kind == ("undecided" if flat else "strict minimum")
+    assert ("per unit of its double integral" in outcome.words) is (not flat)

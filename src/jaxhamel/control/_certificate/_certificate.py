@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
@@ -13,12 +12,11 @@ from jaxhamel.control._certificate._cost_error import (
     beside_verdict,
     cost_error,
     is_determined,
-    kink_excess,
     on_kinks,
     on_small_cost,
     on_tight_limits,
+    raised_by_limits,
     switching_excess,
-    tightening_excess,
 )
 from jaxhamel.control._certificate._isolation import kind_along
 from jaxhamel.control._certificate._motion_error import transcription_error
@@ -31,7 +29,6 @@ from jaxhamel.control._certificate._second_order import (
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, Solved
-from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._result import Certificate
 
 MINIMA = ("strict minimum", "minimum, not isolated")
@@ -199,8 +196,7 @@ def _effect_of_limits(original: Transcription, solved: Solved, may_be_zero: bool
     transcription, state, _ = solved
     unit = float(transcription.cost_unit)
     gap, cost = unit * barrier_gap(transcription, state.w, state.duals), unit * float(state.cost)
-    raised = unit * float(np.sum(tightening_excess(original, transcription, state.duals)))
-    kinks = unit * (kink_excess(*solved, highest=1) + excess_at_nodes(*solved))
+    raised, kinks = (unit * x for x in raised_by_limits(original, solved))
     notes = (
         on_small_cost(gap, cost, may_be_zero),
         on_tight_limits(raised, cost, transcription.rule.points[-1] < 1.0),

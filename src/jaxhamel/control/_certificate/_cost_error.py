@@ -14,8 +14,9 @@ from jaxhamel.control._certificate._violation import effects, evaluated, names_o
 from jaxhamel.control._collocation._points import PointRule, lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts
-from jaxhamel.control._interior_point._state import SearchState
+from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._mesh._boundary_arcs import orders
+from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._mesh._switches import switches_of
 
 
@@ -114,6 +115,13 @@ def _without_impulses(rule: PointRule, multipliers: Float[np.ndarray, "N s r"]):
     found = multipliers.copy()
     found[:, -1] = np.where(most <= ALONE * multipliers[:, -1], 0.0, multipliers[:, -1])
     return found
+
+
+def raised_by_limits(original: Transcription, solved: Solved) -> tuple[float, float]:
+    """The amounts by which limits raise the cost, to first order and in its unit: by bounds that were moved inwards, and by
+    limits that begin or cease to bind inside an interval."""
+    moved = float(np.sum(tightening_excess(original, solved.transcription, solved.state.duals)))
+    return moved, kink_excess(*solved, highest=1) + excess_at_nodes(*solved)
 
 
 # The largest part of the cost that may come from the barrier without a sentence about it.

@@ -23,6 +23,7 @@ from jaxhamel.control._interior_point._state import SearchState
 
 MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
 CLEAR = 1e-5  # the share of the largest curvature above which the one per unit of the control's integrals is positive
+OTHER_STARTS = "; begin with another `curve` or `guess`, or with many by control.solve_many"
 FAINT = 1e-8  # the largest rounding error, as a share of the largest curvature, beside which `CLEAR` is clear
 INTEGRALS = {1: "integral", 2: "double integral"}
 ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
@@ -112,7 +113,7 @@ def _by_curvature(
     shown += ", positive with the barrier of the limits" if held else ""
     falls = least < -small and not held
     if falls and unique:
-        return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
+        return SecondOrder("not a minimum", unique, f"not a minimum: {shown}{OTHER_STARTS}")
     direction = basis @ vectors[:, 0]
     count = state.w.c.size
     change = (

@@ -8,26 +8,21 @@ end.
 
 from typing import NamedTuple
 
-import numpy as np
-
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._certificate._cost_error import (
     LARGEST_EXCESS,
-    kink_excess,
+    raised_by_limits,
     switching_excess,
-    tightening_excess,
 )
 from jaxhamel.control._certificate._motion_error import transcription_error
 from jaxhamel.control._collocation._tightening import largest_excess
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import Solved
-from jaxhamel.control._mesh._junctions import excess_at_nodes
 
 MOST_INTERVALS = 320
 HELPS = 0.5  # finer meshes are in vain if two of them leave more than this share of the defect
-PATIENCE = (
-    150  # after this many iterations on a finer mesh without a solution, the search goes back
-)
+# The number of iterations on a finer mesh without a solution after which the search goes back.
+PATIENCE = 150
 
 
 class OnMesh(NamedTuple):
@@ -54,9 +49,8 @@ class FinerMesh:
         self.may_begin = may_begin
         self.before: OnMesh | None = None
         self.has_gone_back = False
-        self.defects: list[
-            float
-        ] = []  # of the meshes so far, as multiples of the largest one allowed
+        # Those of the meshes so far, as multiples of the largest one with which the certificate holds.
+        self.defects: list[float] = []
 
     def is_asked(self, found: OnMesh) -> bool:
         """Whether the search should continue on a finer mesh; if so, `found` is kept."""
@@ -92,9 +86,7 @@ def by_limits(found: OnMesh) -> float:
     bind, inside of intervals: the largest one, as a multiple of its bound in the certificate."""
     own, solved = found.own, found.solved
     switches, _ = switching_excess(own, *solved)
-    raised = float(np.sum(tightening_excess(own, solved.transcription, solved.state.duals)))
-    kinks = kink_excess(*solved, highest=1) + excess_at_nodes(*solved)
-    share = (raised + kinks) / (1.0 + abs(float(solved.state.cost)))
+    share = sum(raised_by_limits(own, solved)) / (1.0 + abs(float(solved.state.cost)))
     bounds = bounds_of(solved.state.mu.dtype)
     violation = largest_excess(own, solved.state) / bounds.violation
     return max(violation, switches / bounds.cost, share / LARGEST_EXCESS)

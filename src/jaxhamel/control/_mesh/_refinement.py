@@ -290,6 +290,7 @@ class Refinement:
         return evenly_spread(shares.astype(float), errors, order, count)
 
     def _factor(self, errors: Float[np.ndarray, " N"], order: int, error: float) -> int:
-        """The factor of the number of intervals: 2, or 4 if the error expected with twice as many is still too large."""
+        """The factor of the number of intervals: 2, or 4 if the error expected with twice as many is still too large and
+        there may be eight times as many."""
         too_large = expected_error(errors, order, 2 * errors.size) > SAFETY * error
-        return 4 if too_large and 4 * errors.size <= self.most else 2
+        return 4 if too_large and 8 * errors.size <= self.most else 2
