@@ -89,22 +89,24 @@ def test_curvatures_by_controls_of_different_sizes(curvature, kind):
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_singular_arcs_of_order_two(flat):
-    """∫ x² dt with ẍ = c, on 600 steps: per ∫|δc|² dt the least curvature is lost in rounding, per ∫|∬δc|² dt it is 2.
+    """∫ x² dt + 50 p² with ẍ = c, 99 steps: per ∫|δc|² dt the least curvature is lost in rounding, per ∫|∬δc|² dt it is 2.
 
     It is zero in both if the cost does not change along a smooth control.
     """
-    n = 600
-    integrals = np.tril(np.ones((n, n))) / n
+    n = 99
+    integrals = np.eye(n + 1)
+    integrals[:n, :n] = np.tril(np.ones((n, n))) / n
     twice = integrals @ integrals
     H = 2 * twice.T @ twice
+    H[n, n] = 100.0
     if flat:
-        smooth = np.sin(np.linspace(0.0, np.pi, n))
-        across = np.eye(n) - np.outer(smooth, smooth) / (smooth @ smooth)
+        smooth = np.append(np.sin(np.linspace(0.0, np.pi, n)), 0.0)
+        across = np.eye(n + 1) - np.outer(smooth, smooth) / (smooth @ smooth)
         H = across @ H @ across
-    zeros = np.zeros((n, n))
-    terms = np.full((n, n), 10 * np.max(H))
-    found = ReducedMatrices(H, terms, zeros[:0], zeros, np.eye(n), zeros[:402], integrals)
-    w = SimpleNamespace(c=np.zeros((200, 3, 1)), x=np.zeros((201, 2)))
-    outcome = _by_curvature(found, np.eye(n), True, SimpleNamespace(w=w))  # pyright: ignore[reportArgumentType]
+    zeros = np.zeros_like(H)
+    terms = np.full_like(H, 1e3)
+    found = ReducedMatrices(H, terms, zeros[:0], zeros, np.eye(n, n + 1), zeros[:68], integrals)
+    w = SimpleNamespace(c=np.zeros((33, 3, 1)), x=np.zeros((34, 2)))
+    outcome = _by_curvature(found, np.eye(n + 1), True, SimpleNamespace(w=w))  # pyright: ignore[reportArgumentType]
     assert outcome.kind == ("undecided" if flat else "strict minimum")
     assert ("per unit of its double integral" in outcome.words) is (not flat)
