@@ -32,8 +32,8 @@ class Collocation(eqx.Module):
 
     - `intervals`: N, equal ones, whose nodes move onto the times at which a limited control switches from one bound to the
       other, and at which a limit of the state begins or ceases to bind (with Gauss points those of velocities only);
-      `"auto"`: 20 and, as long as the certificate would not hold because of the mesh, more, up to 320; None: those of the
-      problem's `ts`, which stay unless `error` is given.
+      `"auto"`: 20 and, as long as the certificate would not hold because of the mesh, more, up to 320 (always 20 in
+      `solve_family`); None: those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s), `"radau"` (order 2s − 1, with a point at each node), or `"auto"`: Radau
       points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points until a limit
       of positions binds at the solution.

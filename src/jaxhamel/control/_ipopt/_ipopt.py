@@ -49,7 +49,7 @@ class Ipopt(eqx.Module):
     Source: Wächter and Biegler 2006.
     """
 
-    direct: Collocation = Collocation()
+    direct: Collocation = Collocation(intervals=20)
     options: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
 
     def __check_init__(self) -> None:
