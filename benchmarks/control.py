@@ -48,7 +48,7 @@ if PEER:
 
 def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
     """Maps each name to (problem, method, known optimum)."""
-    problems, by_default = control.problems, control.Collocation()
+    problems, by_default = control.problems, control.Collocation(intervals=20)
     fine = control.Collocation(intervals=40)
     symmetric = ChaplyginSleigh(*(jnp.asarray(x) for x in (1.0, 1.0, 0.0)))
     return {

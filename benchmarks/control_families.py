@@ -40,12 +40,12 @@ CASES = {
     "disk-to-point": Case(
         control.problems.disk_to_point,
         {"distance": (0.8, 1.2), "duration": (4.0, 6.0)},
-        control.Collocation(),
+        control.Collocation(intervals=20),
     ),
     "unicycle-sideways": Case(
         control.problems.unicycle_sideways,
         {"shift": (0.8, 1.2), "duration": (0.8, 1.2)},
-        control.Collocation(),
+        control.Collocation(intervals=20),
     ),
     "cart-pole": Case(
         cart, {"pole_mass": (0.2, 0.4), "duration": (1.8, 2.1)}, control.Collocation(intervals=40)
