@@ -70,6 +70,19 @@ def test_violations_may_explain_a_lower_cost():
 
 
 @pytest.mark.parametrize(
+    ("change", "doubt", "kind"),
+    [
+        (2e-9, 3e-9, "minimum, not isolated"),  # a closed way of Heisenberg's system, turned
+        (2e-9, 0.0, "undecided"),
+        (1e-7, 1.0, "undecided"),  # violations explain only so much
+    ],
+)
+def test_violations_may_explain_another_cost_of_a_family(change, doubt, kind):
+    ends = 2 * [End(change, 1.0, done=True, doubt=doubt)]
+    assert _kind_of_point(ends, 1e-7, 1e-9) == kind
+
+
+@pytest.mark.parametrize(
     ("curvature", "kind"),
     [(1e-13, "strict minimum"), (-1e-13, "not a minimum"), (0.0, "undecided")],
 )

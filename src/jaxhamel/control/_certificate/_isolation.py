@@ -26,6 +26,8 @@ FAR_CHANGE = 1e-3  # relative change of the cost by a far step in the direction 
 LONGEST = 0.3  # largest far step, as a share of the size of controls and parameters, where these are not zero
 SECOND_ORDER = 0.1  # largest terms of second order in the equations of motion, as a share of those of a near step's controls
 SHORTENED = 8  # a near step is shortened at most this number of times, to a quarter each
+# The largest change by which violations may explain that a cost is not quite equal, as a multiple of an equal one's.
+EXPLAINED = 10.0
 RETURNED = 0.1  # a search that ends within this share of its step has come back to the point
 
 
@@ -157,7 +159,8 @@ def _again(
         end, *_ = more_iterations(transcription, end, tolerance, one)
         change = float(end.cost - state.cost) / size
         doubt = np.inf
-        if change < -lower and float(end.errors.violation) <= float(tolerance):
+        judged = change < -lower or bool(end.done)
+        if judged and float(end.errors.violation) <= float(tolerance):
             doubt = (known + largest_effect(transcription, w, duals)) / size
         if bool(end.done) or change + doubt < -lower:
             break
@@ -200,9 +203,14 @@ def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array
 def _kind_of_point(ends: list[End], lower: float, equal: float) -> str:
     """The kind of the point, from the ends of the searches on both sides.
 
-    A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative.
+    A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative, or
+    by no more than violations explain, up to `EXPLAINED` times as much.
     """
     if any(end.is_lower(lower) for end in ends):
         return "not a minimum"
-    level = [end.done and abs(end.change) < equal and end.distance > 0.3 for end in ends]
+    most = [equal + min(end.doubt, EXPLAINED * equal) for end in ends]
+    level = [
+        end.done and abs(end.change) < x and end.distance > 0.3
+        for end, x in zip(ends, most, strict=True)
+    ]
     return "minimum, not isolated" if all(level) else "undecided"
