@@ -17,7 +17,10 @@ MOST = 10_000  # a program with more positions is not written out
 
 
 class KnownPositions(NamedTuple):
-    """For each leaf of a pytree the bytes of its integers, and None for any other leaf."""
+    """The arrays of integers in a pytree that are compiled into a program.
+
+    `of_leaves` has one entry for each leaf: the raw bytes of the array, or None for a leaf that stays an input.
+    """
 
     of_leaves: tuple[bytes | None, ...]
 
@@ -27,7 +30,7 @@ class KnownPositions(NamedTuple):
         return cls(tuple(map(positions_in, jax.tree.leaves(tree))))
 
     def with_constants(self, tree: Any) -> Any:
-        """The pytree with its known integers as constants."""
+        """Returns the pytree in which each known array of integers is a constant instead of an input of the program."""
         leaves, structure = jax.tree.flatten(tree)
         pairs = zip(leaves, self.of_leaves, strict=True)
         return jax.tree.unflatten(structure, [x if y is None else array_of(x, y) for x, y in pairs])
@@ -44,6 +47,9 @@ def positions_in(leaf: Any) -> bytes | None:
 
 
 def array_of(leaf: Any, positions: bytes) -> jax.Array:
-    """The known array that has the shape and dtype of `leaf`; it is no tracer."""
+    """Restores an array from its raw bytes, with the shape and dtype of `leaf`.
+
+    The result is a concrete array while a program is traced, too, so that tracing sees its integers.
+    """
     with jax.ensure_compile_time_eval():
         return jnp.asarray(np.reshape(np.frombuffer(positions, leaf.dtype), leaf.shape))

@@ -277,10 +277,12 @@ def _elimination_steps(zero: np.ndarray, order: Sequence[int] | None):
 
 
 def lu_operations(zero: np.ndarray) -> int:
-    """The number of operations of P A = L U with partial pivoting, for these known zeros of A.
+    """Counts the operations that factorise a matrix A as P A = L U with partial pivoting, if some entries are known zeros.
 
-    Each row that may contain the pivot is exchanged with that of the diagonal, by a selection of each entry: both then may
-    have the entries of either one.
+    At each step every row that may hold the pivot is exchanged with the diagonal's row, entry by entry, if it is larger. As
+    this is decided only at run time, both rows count as having the non-zero entries of either.
+
+    **Arguments:** `zero`: whether each entry of A is known to be zero, `(n, n)`.
     """
     filled, total = ~zero, 0
     for j in range(min(zero.shape)):

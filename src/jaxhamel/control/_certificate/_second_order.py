@@ -126,9 +126,11 @@ def _by_curvature(
 
 
 def _may_be_slow(least: float, floor: float, size: float) -> bool:
-    """Whether the least curvature may be positive per unit of the control's integrals: it is positive beyond the rounding
-    error `floor`, or zero within it and rounding is small beside `CLEAR`, so that directions along which the integrals do
-    not vanish are seen to have none."""
+    """Whether it is worth to compute the least curvature per unit of the control's integrals.
+
+    It is if the least curvature is positive beyond the rounding error `floor`. It also is if that curvature is zero within
+    the rounding error and the error is small beside `CLEAR`: a smooth flat direction then still counts as flat.
+    """
     return least > floor or (least > -0.5 * floor and floor < FAINT * size)
 
 

@@ -39,13 +39,17 @@ from jaxhamel.control._scaling._sizes import TypicalSizes, in_size, of_size, siz
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import Constant
 
-FIRST_INTERVALS = 20  # of a mesh that becomes finer if need be
+FIRST_INTERVALS = 20  # the number of intervals with which a search begins that chooses its own mesh
 
 
 def shares_of(
     problem: ControlProblem, intervals: int | Literal["auto"] | None
 ) -> Float[Array, " N+1"]:
-    """The mesh, from 0 to 1: equal intervals, those of the problem's times (None), or the first mesh of "auto"."""
+    """The nodes of the first mesh, as shares of the duration from 0 to 1.
+
+    **Arguments:** `intervals`: the number of equal intervals; "auto" stands for `FIRST_INTERVALS`, and with None the nodes
+    are the problem's times.
+    """
     ts = problem.ts
     if intervals == "auto":
         intervals = FIRST_INTERVALS

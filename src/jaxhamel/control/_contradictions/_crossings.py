@@ -73,7 +73,8 @@ def at_midpoints(transcription: Transcription) -> Transcription:
 def crosses(
     transcription: Transcription, w: CollocationPoint, of_state: Callable[[], tuple[bool, ...]]
 ) -> bool:
-    """Whether a motion exceeds a limit of the state, at the collocation points or between them.
+    """Returns whether the motion violates a limit that depends on the state alone, on a grid finer than the collocation
+    points.
 
     **Arguments:** `of_state`: returns whether each row of the limits is a function of the state alone. It traces the limits,
     and is called only if one of them is exceeded.

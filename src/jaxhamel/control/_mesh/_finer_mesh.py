@@ -20,7 +20,8 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import Solved
 
 MOST_INTERVALS = 320
-HELPS = 0.5  # finer meshes are in vain if two of them leave more than this share of the defect
+# The search stops refining if two meshes in a row leave more than this share of the defect.
+HELPS = 0.5
 # The number of iterations on a finer mesh without a solution after which the search goes back.
 PATIENCE = 150
 
@@ -49,7 +50,7 @@ class FinerMesh:
         self.may_begin = may_begin
         self.before: OnMesh | None = None
         self.has_gone_back = False
-        # Those of the meshes so far, as multiples of the largest one with which the certificate holds.
+        # The defect of each mesh so far, as a multiple of the largest defect with which the certificate holds.
         self.defects: list[float] = []
 
     def is_asked(self, found: OnMesh) -> bool:
@@ -72,8 +73,8 @@ class FinerMesh:
 
 
 def by_errors(solved: Solved) -> float:
-    """The larger one of two numbers, as multiples of their bounds in the certificate: the error of the transcription, and
-    the relative change of the cost by it."""
+    """Returns how far the error of the transcription exceeds what the certificate allows: its ratio to its bound, or that
+    of the relative change of the cost which it causes, whichever is larger."""
     transcription, state, _ = solved
     bounds = bounds_of(state.mu.dtype)
     error, change = transcription_error(transcription, state.w, state.duals.costates)
@@ -82,8 +83,11 @@ def by_errors(solved: Solved) -> float:
 
 
 def by_limits(found: OnMesh) -> float:
-    """The violation of limits between the points, and the changes of the cost by limits that switch, and by limits that
-    bind, inside of intervals: the largest one, as a multiple of its bound in the certificate."""
+    """Returns how far the limits exceed what the certificate allows: the largest ratio to its bound of three numbers.
+
+    They are the violation of limits between the points, and the relative changes of the cost by controls that switch, and by
+    limits that begin or cease to bind, inside an interval.
+    """
     own, solved = found.own, found.solved
     switches, _ = switching_excess(own, *solved)
     share = sum(raised_by_limits(own, solved)) / (1.0 + abs(float(solved.state.cost)))

@@ -179,8 +179,10 @@ class Refinement:
     def finer(
         self, transcription: Transcription, state: SearchState, error: float
     ) -> tuple[Transcription, SearchState] | None:
-        """The same on a mesh whose error should be `error`, or with more intervals if it is not larger now; None if it
-        would have too many."""
+        """The same on a mesh with a smaller error; None if it would have too many intervals.
+
+        **Arguments:** `error`: the error aimed at. If the error is below it already, the mesh gets twice as many intervals.
+        """
         shares = np.asarray(transcription.shares)
         shares = self._next_mesh(shares, len(transcription.rule.points), error)
         if shares is None:

@@ -29,7 +29,10 @@ class LaneMotion(NamedTuple):
 
     @classmethod
     def of(cls, motion: SteppedMotion, rebuilt: Callable[[Any], Any]) -> "LaneMotion":
-        """Builds both functions from an equation of motion; `rebuilt` assembles the arrays that it reads from `shared`."""
+        """Builds `rate` and `unit` from an equation of motion.
+
+        **Arguments:** `rebuilt`: maps the numbers that all lanes share to the arrays that the equation of motion reads.
+        """
 
         def rate(t, y, mine, shared):
             return tuple(motion.rate(t, y, mine, rebuilt(shared)))
