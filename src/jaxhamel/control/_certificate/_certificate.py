@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
+from jaxhamel.control._certificate._control_error import control_excess
 from jaxhamel.control._certificate._cost_error import (
     LARGEST_EXCESS,
     barrier_gap,
@@ -47,6 +48,7 @@ NODES_AT_SWITCHES = (
     "; give the number of `intervals`, or more of them, so that their nodes move there"
 )
 FINER = "; give more `intervals`, or `error`, by which control.Collocation refines them"
+HIGHER = "; give more `intervals`, or a higher `degree`"
 
 
 def bounds_of(dtype: Any) -> Bounds:
@@ -141,15 +143,19 @@ def _of_motion(
 
 
 def _of_cost(original: Transcription, solved: Solved, change: float) -> list[Criterion]:
-    """Relative changes of the cost: by violations, by the errors of the transcription, by switches within intervals.
+    """Relative changes of the cost: by violations, by the errors of the transcription, by controls that are no polynomials,
+    by switches within intervals.
 
     `change`: the second of these, in the unit of the cost.
     """
     transcription, state, parts = solved
     late, where = switching_excess(original, transcription, state, parts)
+    own = 1 + abs(float(state.cost))
+    excess = control_excess(*solved)
     changes = (
         (cost_error(transcription, state.w, state.duals), "by the violations that are left", ""),
-        (abs(change) / (1 + abs(float(state.cost))), "by the errors of the transcription", FINER),
+        (abs(change) / own, "by the errors of the transcription", FINER),
+        (excess / own, "by better controls between the collocation points", HIGHER),
         (late, f"if {where} switched at nodes", NODES_AT_SWITCHES),
     )
     most, unknown = bounds_of(state.mu.dtype).cost, "cost not determined"

@@ -9,6 +9,7 @@ end.
 from typing import NamedTuple
 
 from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._control_error import control_excess
 from jaxhamel.control._certificate._cost_error import (
     LARGEST_EXCESS,
     raised_by_limits,
@@ -73,13 +74,17 @@ class FinerMesh:
 
 
 def by_errors(solved: Solved) -> float:
-    """Returns how far the error of the transcription exceeds what the certificate allows: its ratio to its bound, or that
-    of the relative change of the cost which it causes, whichever is larger."""
+    """Returns how far the errors of the polynomials exceed what the certificate allows: the largest ratio to its bound of
+    three numbers.
+
+    They are the error of the transcription, the relative change of the cost which it causes, and the one by better controls
+    between the collocation points.
+    """
     transcription, state, _ = solved
     bounds = bounds_of(state.mu.dtype)
     error, change = transcription_error(transcription, state.w, state.duals.costates)
-    relative = abs(float(change)) / (1.0 + abs(float(state.cost)))
-    return max(float(error) / bounds.transcription, relative / bounds.cost)
+    most = max(abs(float(change)), control_excess(*solved)) / (1.0 + abs(float(state.cost)))
+    return max(float(error) / bounds.transcription, most / bounds.cost)
 
 
 def by_limits(found: OnMesh) -> float:
