@@ -138,3 +138,40 @@ def test_an_entry_of_zero_on_the_diagonal_is_no_pivot():
     np.testing.assert_allclose(
         found, np.stack([b[:, 1], b[:, 0] - a[:, 0] * b[:, 1]], 1), rtol=1e-13
     )
+
+
+def solved_with_columns(shift, rhs):
+    """x of (1 + Bᵀ B) x = b, where B x solves a system of equations that is too large to be written out."""
+    matrix = 3 * jnp.eye(N) + jnp.sin(shift + jnp.arange(1.0 * N * N).reshape(N, N))
+
+    def inner(x):
+        return jnp.linalg.solve(matrix, jnp.cos(jnp.arange(1.0 * N)) * x[0] + x[1])
+
+    return operator_solve(quadratic(inner), rhs)
+
+
+def solved_with_loop(shift, rhs):
+    """The same, where B x is found by a loop that ends on a computed condition."""
+
+    def inner(x):
+        def turn(found):
+            return found[0] + 1, jnp.sin(shift) * found[1] + x
+
+        return jax.lax.while_loop(lambda found: found[0] < 5 + shift, turn, (0.0, x))[1]
+
+    return operator_solve(lambda x: x + inner(inner(x)), rhs)
+
+
+def quadratic(inner):
+    """x ↦ x + Bᵀ B x, for a linear function x ↦ B x."""
+    return lambda x: x + jax.linear_transpose(inner, x)(inner(x))[0]
+
+
+@pytest.mark.parametrize("solve", [solved_with_columns, solved_with_loop])
+def test_products_by_operations_that_are_not_written_out(solve):
+    """M x is computed by a large solution, or by a loop that stays a loop: x is that of one lane, outside lanes."""
+    shifts, rhs = RNG.uniform(0.5, 2.0, LANES), RNG.normal(size=(LANES, 2))
+    found = jax.jit(lanes(solve))(shifts, rhs)
+    for x, *given in zip(found, shifts, rhs, strict=True):
+        np.testing.assert_allclose(x, solve(*given), rtol=1e-13, atol=1e-15)
+        assert abs(x - given[1]).max() > 0.01  # so that a missing B would be seen

@@ -75,6 +75,19 @@ def add_block(
     return results
 
 
+def drop_blocks_that_read(nodes: Nodes, graph: Graph, first: int) -> bool:
+    """Removes the blocks from number `first` on whose operands depend on `nodes`; returns whether there are any."""
+    reached, kept = set(node_numbers([nodes])), []
+    for each in graph.blocks[first:]:
+        if reached.isdisjoint(graph.needed(node_numbers(each.operands))):
+            kept.append(each)
+        else:
+            reached.update(node_numbers(each.results))
+    found = len(kept) < len(graph.blocks) - first
+    graph.blocks[first:] = kept
+    return found
+
+
 def _new_inputs(graph: Graph, like: Any, varies: bool) -> Nodes:
     inputs = [graph.input(like.dtype, varies) for _ in range(like.size)]
     return np.array(inputs, dtype=int).reshape(like.shape)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxhamel._lanes._blocks import drop_blocks_that_read
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, node_numbers
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
@@ -29,12 +30,18 @@ def operator_solve(graph: Graph, equation, interpret: Callable, *operands: Nodes
 
 
 def _factors(graph: Graph, interpret, operator, constants: list[Nodes]) -> SparseFactors | None:
-    """The elimination without the entries of M; None if it is longer, or if an operation is not known to be linear."""
+    """The elimination without the entries of M; None if it is longer, or if an operation is not known to be linear.
+
+    A block is one that is not, such as a large triangular solution with a right-hand side that depends on x.
+    """
     x = operator.in_avals[-1]
     if not np.issubdtype(x.dtype, np.floating):
         return None
     starts = np.array([graph.input(x.dtype, True) for _ in range(x.size)], dtype=int)
+    first = len(graph.blocks)
     (ends,) = interpret(graph, operator, [*constants, starts])
+    if drop_blocks_that_read(starts, graph, first):
+        return None
     try:
         edges = ProductEdges(graph, starts.tolist(), ends.tolist(), x.dtype)
     except Unsupported:
