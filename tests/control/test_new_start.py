@@ -72,3 +72,19 @@ def test_excesses_of_neighbours():
     excess = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
     expected = [[2.0, 1.0], [2.0, 1.0], [2.0, 3.0], [0.0, 3.0]]
     np.testing.assert_array_equal(largest_nearby(excess), expected)
+
+
+def test_a_search_ends_at_the_iterate_that_violates_constraints_least(monkeypatch):
+    """The search starts anew after its third iteration, with motions that meet the constraints, and may make one more."""
+    monkeypatch.setattr(_collocation_search, "CHECK_EVERY", 2)
+    monkeypatch.setattr(_before_solution, "creeps", lambda rows, _: len(rows) >= 2)
+    limit = control.PathLimit(lambda t, q, u, control: q, upper=1.5, name="wall")
+    constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), limit)
+    problem = least_energy(constraints=constraints)
+    result = control.solve(problem, control.Collocation(4, 3, max_iterations=4))
+    violations = result.history["violation"]
+    assert violations[3] > 0.1 > 1e-6 > violations[2]
+    assert not result.converged
+    assert result.status.startswith("out of iterations (4)")
+    assert "earlier iterate, which violates constraints by" in result.status
+    assert result.certificate.violation < 1e-6

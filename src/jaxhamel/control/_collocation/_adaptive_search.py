@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +48,21 @@ from jaxhamel.control._scaling._cost_unit import Scaling, Solution, first_unit, 
 from jaxhamel.control._scaling._measured_sizes import sizes_at
 
 MOST_BENDS = 2  # the largest number of starts from bent controls
+# A search without a solution ends at the iterate that it kept if this violates constraints by at most this share of the last
+# one's violation.
+LESS = 0.1
+
+
+class Kept(NamedTuple):
+    """An iterate that the search has left for another start.
+
+    - `own`: the transcription with the problem's own bounds; `iterate`: with those of the search, and the state.
+    - `row`: its row of the history.
+    """
+
+    own: Transcription
+    iterate: Solved
+    row: dict[str, float]
 
 
 class AdaptiveSearch(AbstractSearch):
@@ -115,6 +130,7 @@ class AdaptiveSearch(AbstractSearch):
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0
         self.parts: Any = None  # derivatives at the last iterate
+        self.kept: Kept | None = None  # the one with the least violation so far
         self.pace = np.inf
 
     def _begin(
@@ -149,6 +165,23 @@ class AdaptiveSearch(AbstractSearch):
         self.since, self.pace = len(self.rows), pace
         self.tightening.forget()
         self.scaling.before = None  # the solution in another unit is one of the mesh before
+
+    def keep_iterate(self) -> None:
+        """Keeps the last iterate, which the search is about to leave for a new start, unless the one kept violates less."""
+        row = self.rows[-1]
+        own = self.elastic is None and self.fine is None
+        if not own or not np.isfinite(row["cost"] + row["violation"]):
+            return
+        if self.kept is None or row["violation"] < self.kept.row["violation"]:
+            iterate = Solved(self.tight, self.state, self.parts)
+            self.kept = Kept(self.transcription, iterate, row)
+
+    def has_kept_better(self) -> bool:
+        """Whether the last iterate of a search that ends without a solution violates constraints more than the one kept."""
+        if self.kept is None or self.contradiction is not None:
+            return False
+        now = np.inf if self.elastic is not None else self.rows[-1]["violation"]
+        return not self.kept.row["violation"] > LESS * now
 
     def take_solution(self, solved: Solved) -> None:
         """Continues from a solution of the problem itself, on its mesh."""

@@ -53,6 +53,7 @@ def starts_anew(search: AdaptiveSearch) -> bool:
     if not search.may_start_anew or search.elastic is not None or not creeps(rows, tolerance):
         return False
     search.may_start_anew = False
+    search.keep_iterate()
     coarse = coarser(search.transcription)
     if coarse is not search.transcription:
         search.fine = search.transcription, search.state
@@ -174,6 +175,7 @@ def crosses_limits(search: AdaptiveSearch) -> bool:
 def begin_elastic(search: AdaptiveSearch) -> None:
     """Continues with the elastic problem; after a crossing on midpoints, with limits beside the points, too."""
     search.before_elastic = search.transcription, search.state
+    search.keep_iterate()
     if search.has_crossed:
         search.forget_mesh()
         own = search.own_mesh = search.transcription
@@ -194,6 +196,7 @@ def _give_up_elastic(search: AdaptiveSearch) -> None:
 
 def _start_bent(search: AdaptiveSearch) -> None:
     """Starts the search anew from a bent guess, the second time with the states of the motion under its controls."""
+    search.keep_iterate()
     _give_up_elastic(search)
     search.forget_mesh()
     unit = search.transcription.cost_unit

@@ -21,7 +21,7 @@ from jaxhamel.control._certificate._endings import (
 from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._collocation import _at_solution as at_solution
 from jaxhamel.control._collocation import _before_solution as before_solution
-from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
+from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch, Kept
 from jaxhamel.control._collocation._checkpoint import to_arrays
 from jaxhamel.control._collocation._elastic import Elastic
 from jaxhamel.control._contradictions import _at_contradiction as at_contradiction
@@ -216,6 +216,13 @@ class CollocationSearch(AdaptiveSearch):
         self.examined_kinks = True
         return rough(self.transcription, self.own_iterate())
 
+    def _at_kept(self, ending: Verdict) -> tuple[Verdict, dict[str, float]]:
+        """Goes back to the iterate that was kept; returns the verdict that says so, and the iterate's row of the history."""
+        (self.transcription, iterate, row), self.elastic = cast(Kept, self.kept), None
+        self.tight, self.state, self.parts = iterate
+        better = f"the result is an earlier iterate, which violates constraints by {row['violation']:.1e} only"
+        return Verdict(False, f"{ending.status}; {better}"), row
+
     def report(self) -> Progress:
         row, nan = self.rows[-1], float("nan")
         return Progress(
@@ -233,13 +240,16 @@ class CollocationSearch(AdaptiveSearch):
             self.take_solution(self.trial.end(self.transcription, self.state)[0])
         if self.tightening.best is not None and not bool(self.state.done):
             self.tight, self.state, self.parts = self.tightening.give_up()
+        row = self.rows[-1]
+        if not ending.converged and self.has_kept_better():
+            ending, row = self._at_kept(ending)
         parts = None if self.elastic is not None else self.parts
         own = self.state._replace(w=self.own_iterate())
         solved = Solved(self.tight, own, parts)
         given = solved, self.moving.found or solved, ending, self.tolerance
         certificate = certify(self.transcription, *given, not self.scaling.failed)
         found = self.transcription, own.w, own.duals
-        numbers = self.rows[-1]["gradient_norm"], self.history, self.began
+        numbers = row["gradient_norm"], self.history, self.began
         result = result_at(self.problem, found, certificate, ending, *numbers)
         if self.moving.found is None:
             return result
