@@ -4,12 +4,15 @@
 ends are shorter than one of 20 equal intervals.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxhamel import control
 from jaxhamel.control._collocation import _at_solution as at_solution
+from jaxhamel.control._mesh import _finer_mesh as finer_mesh
 from tests.control.test_refinement import OMEGA, Damped, speed
 
 LONG = control.ControlProblem(
@@ -55,6 +58,49 @@ def test_the_solution_before_counts_if_the_finer_mesh_has_none(coarse, monkeypat
     np.testing.assert_array_equal(result.ts, coarse.ts)
     assert result.converged is (not interrupt)
     assert (
-        "interrupted" if interrupt else "no solution was found on a finer mesh"
+        "interrupted" if interrupt else "no better solution was found on a finer mesh"
     ) in result.status
     assert not result.certificate.holds
+
+
+class Mesh(NamedTuple):
+    """A mesh of a fictitious search: its needed and its aimed defect, and whether the curvature decides there."""
+
+    needed: float
+    aimed: float
+    decided: bool = True
+
+
+@pytest.fixture
+def finer(monkeypatch):
+    """A part of a search that reads its defects from a `Mesh`."""
+
+    def by_limits(mesh, most):
+        return mesh.aimed if most == finer_mesh.AIMED_EXCESS else mesh.needed
+
+    monkeypatch.setattr(finer_mesh, "by_errors", lambda solved: 0.0)
+    monkeypatch.setattr(finer_mesh, "by_limits", lambda found, most: by_limits(found.solved, most))
+    monkeypatch.setattr(finer_mesh, "is_decided", lambda solved: solved.decided)
+    return finer_mesh.FinerMesh(True)
+
+
+def on(mesh):
+    return finer_mesh.OnMesh(None, mesh, None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_mesh_that_suffices_becomes_finer_until_limits_raise_the_cost_little(finer):
+    assert finer.is_asked(on(Mesh(0.5, 5.0)))
+    assert not finer.is_asked(last := on(Mesh(0.05, 0.5)))
+    assert not finer.was_better_than(last)
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_mesh_that_suffices_counts_if_none_of_the_finer_ones_does(finer, decided):
+    """Unless the curvature leaves the kind of the point open on that mesh."""
+    first = on(Mesh(0.5, 5.0, decided))
+    assert finer.is_asked(first)
+    assert finer.is_asked(on(Mesh(3.0, 4.0)))
+    assert not finer.is_asked(last := on(Mesh(3.0, 4.0)))
+    assert finer.was_better_than(last) is decided
+    if decided:
+        assert finer.go_back(ends=True) is first

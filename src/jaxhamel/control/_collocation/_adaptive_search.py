@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from jaxhamel._search._loop import AbstractSearch
 from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, points_of, unit_of
 from jaxhamel.control._collocation._elastic import Elastic, original, with_slacks_inside
@@ -46,6 +47,7 @@ from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._scaling._cost_unit import Scaling, Solution, first_unit, in_unit
 from jaxhamel.control._scaling._measured_sizes import sizes_at
+from jaxhamel.control._scaling._scaled import scaled_residuals
 
 MOST_BENDS = 2  # the largest number of starts from bent controls
 # A search without a solution ends at the iterate that it kept if this violates constraints by at most this share of the last
@@ -168,9 +170,10 @@ class AdaptiveSearch(AbstractSearch):
 
     def keep_iterate(self) -> None:
         """Keeps the last iterate, which the search is about to leave for a new start, unless the one kept violates less."""
+        if not self.rows or self.elastic is not None or self.fine is not None:
+            return
         row = self.rows[-1]
-        own = self.elastic is None and self.fine is None
-        if not own or not np.isfinite(row["cost"] + row["violation"]):
+        if not np.isfinite(row["cost"] + row["violation"]):
             return
         if self.kept is None or row["violation"] < self.kept.row["violation"]:
             iterate = Solved(self.tight, self.state, self.parts)
@@ -180,8 +183,14 @@ class AdaptiveSearch(AbstractSearch):
         """Whether the last iterate of a search that ends without a solution violates constraints more than the one kept."""
         if self.kept is None or self.contradiction is not None:
             return False
-        now = np.inf if self.elastic is not None else self.rows[-1]["violation"]
+        elastic = self.elastic is not None
+        now = self.violation_now() if elastic else self.rows[-1]["violation"]
         return not self.kept.row["violation"] > LESS * now
+
+    def violation_now(self) -> float:
+        """The largest violation of the problem's own constraints by the last iterate, in their sizes."""
+        _, residuals = evaluated(self.transcription, self.own_iterate())
+        return float(scaled_residuals(self.transcription.sizes, residuals).largest())
 
     def take_solution(self, solved: Solved) -> None:
         """Continues from a solution of the problem itself, on its mesh."""

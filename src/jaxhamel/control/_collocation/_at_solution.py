@@ -186,12 +186,19 @@ def changes_unit(search: AdaptiveSearch) -> bool:
 
 
 def takes_finer_mesh(search: AdaptiveSearch) -> bool:
-    """Continues on a finer mesh if the certificate would not hold on this one; returns whether it does."""
+    """Continues on a finer mesh if this one is too coarse; returns whether it does.
+
+    Without a finer one the search ends, at a solution before if only that one has a mesh that suffices for the certificate.
+    """
     if not (search.finer_mesh.may_begin and search.is_solved()):
         return False
     solved = Solved(search.tight, search.state, search.parts)
     found = OnMesh(search.transcription, solved, search.moving.found)
-    return search.finer_mesh.is_asked(found) and _on_finer_mesh(search)
+    if search.finer_mesh.is_asked(found) and _on_finer_mesh(search):
+        return True
+    if search.finer_mesh.was_better_than(found):
+        search.go_back_to_coarser_mesh()
+    return False
 
 
 def _on_finer_mesh(search: AdaptiveSearch) -> bool:

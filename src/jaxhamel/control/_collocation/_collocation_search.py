@@ -29,7 +29,6 @@ from jaxhamel.control._contradictions._crossings import lesser
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, more_iterations
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._result import Result
-from jaxhamel.control._scaling._scaled import scaled_residuals
 from jaxhamel.control._solution import result_at
 
 CHECK_EVERY = 8  # iterations between two checks whether to change the mesh, bounds, start or problem of a search
@@ -130,11 +129,10 @@ class CollocationSearch(AdaptiveSearch):
             any(change(self) for change in LATER_CHANGES)
 
     def look_at_start(self) -> None:
-        scaled, residuals = evaluated(self.transcription, self.state.w)
-        in_sizes = scaled_residuals(self.transcription.sizes, residuals)
-        cost, nan, none = self.cost_unit * float(scaled), float("nan"), 0.0
+        cost = self.cost_unit * float(evaluated(self.transcription, self.state.w)[0])
+        violation, nan, none = self.violation_now(), float("nan"), 0.0
         self.note(
-            cost=cost, gradient_norm=nan, violation=float(in_sizes.largest()), barrier=float(self.barrier), step=none,
+            cost=cost, gradient_norm=nan, violation=violation, barrier=float(self.barrier), step=none,
         )  # fmt: skip
 
     def verdict(self) -> Verdict | None:
@@ -148,9 +146,8 @@ class CollocationSearch(AdaptiveSearch):
             return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
             between = between_the_points(self.transcription, self.state.w)
-            back = (
-                "; no solution was found on a finer mesh" if self.finer_mesh.has_gone_back else ""
-            )
+            gone = self.finer_mesh.has_gone_back
+            back = "; no better solution was found on a finer mesh" if gone else ""
             return Verdict(not between, between or f"converged after {many}{back}")
         if not self.rows:
             return None
