@@ -6,6 +6,7 @@ import jaxlib.version
 import numpy as np
 import pytest
 
+from jaxhamel import ensemble
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._sparse_factors import lu_operations
@@ -18,7 +19,7 @@ needs_loops = pytest.mark.skipif(
     jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
 )
 
-LANES, N, LARGE = 6, 9, 22
+LANES, N, LARGE = 20, 9, 22  # more lanes than a kernel takes as a whole
 RNG = np.random.default_rng(11)
 ROOTS = RNG.normal(size=(LANES, LARGE, LARGE))
 MATRIX = ROOTS @ np.swapaxes(ROOTS, 1, 2) + LARGE * np.eye(LARGE)
@@ -164,3 +165,42 @@ def test_numbers_of_operations_of_factors(n):
     assert lu_operations(np.zeros((n, n), bool)) == full
     assert lu_operations(~np.eye(n, dtype=bool)) == 0
     assert lu_operations(np.eye(n) + np.eye(n, k=-1) == 0) <= 2 * n**2 + 10 * n
+
+
+def solutions(x):
+    """A solution and a Cholesky factor, for a matrix without zeros whose largest entries are off the diagonal."""
+    matrix = jnp.roll(jnp.sin(x), 1, axis=0) + 0.1 * x @ x.T
+    return jnp.linalg.solve(matrix, x[0]), jnp.linalg.cholesky(x @ x.T + len(x) * jnp.eye(len(x)))
+
+
+@pytest.mark.parametrize(("count", "compiled"), [(2, jax.jit), (32, ensemble.jit)])
+def test_full_matrices_of_up_to_sixteen_rows_are_written_out(count, compiled, n=9):
+    """In one kernel for few lanes, and in a fusion for many: values by NumPy, rates and gradients one by one."""
+    rng = np.random.default_rng(n)
+    x, rate = rng.uniform(0.2, 1.5, (2, count, n, n)) + 3 * np.roll(np.eye(n), 1, axis=0)
+
+    def everything(y, x, rate):  # by one row of the matrix
+        of_row = lambda y: solutions(x.at[1].set(y))
+        found, rates = jax.jvp(of_row, (y,), (rate,))
+        return found, rates, jax.grad(lambda y: sum(jnp.sum(jnp.sin(z)) for z in of_row(y)))(y)
+
+    found = compiled(lanes(everything))(x[:, 1], x, rate[:, 1])
+    expected = jax.lax.map(lambda each: everything(*each), (x[:, 1], x, rate[:, 1]))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11 * np.abs(other).max())
+    matrix = np.roll(np.sin(x), 1, axis=1) + 0.1 * x @ np.swapaxes(x, 1, 2)
+    exact = np.linalg.solve(matrix, x[:, 0, :, None])[..., 0]
+    np.testing.assert_allclose(found[0][0], exact, rtol=1e-9, atol=1e-11)
+    blocks = lambda n: (
+        scalarise(jax.make_jaxpr(solutions)(np.eye(n)), [True], blocks=True, few=True).graph.blocks
+    )
+    assert not blocks(16)
+    assert blocks(17)
+
+
+def test_rows_of_the_unit_matrix_are_selected():
+    """An inverse takes the rows of the unit matrix in the order of its pivots. A kernel for few lanes reads no table for it."""
+    closed = jax.make_jaxpr(jnp.linalg.inv)(np.eye(12))
+    found = scalarise(closed, [True], few=True).operations()
+    assert found["pick"] == 0
+    assert found["select_n"] > 0

@@ -156,3 +156,19 @@ def test_a_small_inverse_is_written_out():
     operations = scalarise(jax.make_jaxpr(jnp.linalg.inv)(np.eye(3)), [True]).operations()
     assert operations["pick"] == 0
     assert operations["mul"] + operations["div"] < 40
+
+
+def one_row_of_a_power(matrix):
+    """The first row of the eleventh power of 16 × 16 numbers; a turn computes all rows, and nothing needs the others."""
+    turn = lambda row, _: (row @ matrix + 0.0 * (matrix @ matrix @ matrix)[0], None)
+    return lax.scan(turn, matrix[0], None, length=10)[0]
+
+
+def test_operations_that_nothing_needs_do_not_make_a_loop_too_long():
+    """A first turn of 16,000 operations, of which the program needs 500, among ten; the row is that of NumPy."""
+    matrix = np.random.default_rng(3).normal(size=(16, 16)) / 4
+    program = scalarise(jax.make_jaxpr(one_row_of_a_power)(matrix), [True], few=True)
+    assert 10_000 > program.length() > 5_000 - 600
+    (row,) = program(list(matrix.ravel()[:, None]))
+    exact = np.linalg.matrix_power(matrix, 11)[0]
+    np.testing.assert_allclose(np.concatenate(row), exact, rtol=1e-12, atol=1e-15)

@@ -164,6 +164,9 @@ SHAPED = {
     "select_n scalar": lambda x: lax.select_n(x[0, 0] > 0.5, x, -x),
     "slice": lambda x: x[1:, ::2],
     "sort": lambda x: jnp.sort(x.at[0, 1].set(jnp.nan), axis=1)[:, :3],
+    "sort of integers": lambda x: lax.sort(
+        ((40 * jnp.tile(x.ravel(), 3)).astype(int) % 5, jnp.arange(36)), num_keys=1
+    ),
     "sort by two keys": lambda x: lax.sort((jnp.round(3 * x), x.T.reshape(3, 4), x), num_keys=2)[2],
     "split": lambda x: jnp.split(x, [1, 2], axis=1),
     "squeeze": lambda x: jnp.squeeze(x[:1]),
@@ -334,6 +337,9 @@ def test_any_program_of_a_few_operations(steps):
     ("named", "f"),
     {
         "sort` of more than 16": lambda x: jnp.sort(jnp.tile(x[0], 5)),
+        "sort` of more than 64": lambda x: x[
+            0, jnp.argsort(jnp.arange(65) + jnp.argmax(x))[:2] % 4
+        ],
         "polygamma": lambda x: jax.scipy.special.polygamma(1, x),
         "bitcast_convert_type between": lambda x: lax.bitcast_convert_type(x, jnp.int32),
         "cholesky` of complex": lambda x: jnp.linalg.cholesky(lax.complex(x @ x.T, 0.0 * x[:, :3])),

@@ -16,7 +16,7 @@ from jaxhamel._lanes._blocks import add_block, run_equation
 from jaxhamel._lanes._divided._jaxprs import carried_and_scanned
 from jaxhamel._lanes._divided._kept_loops import KeptLoop, kept_loop, run_cond, run_loop
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each, node_numbers
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES
 
@@ -183,7 +183,8 @@ def _unrolled_scan(graph: Graph, equation, *operands: Nodes, interpret: Interpre
         out = interpret(graph, body, [*fixed, *carry, *row])
         carry, given = out[: len(carry)], out[len(carry) :]
         rows.append(given)
-        _check_short(graph, equation, length, (len(graph.nodes) - first) * length / len(rows))
+        share, ends = len(rows) / length, [*carry, *(x for row in rows for x in row)]
+        _check_short(graph, equation, length, share, first, ends)
         _check_blocks(graph, equation, length, graph.blocks[blocks:], length / len(rows))
     rows = rows[::-1] if params["reverse"] else rows
     shapes = [v.aval.shape for v in equation.outvars[len(carry) :]]
@@ -202,9 +203,17 @@ def _split_in_three(values, first: int, second: int) -> tuple[list, list, list]:
     return list(values[:first]), list(values[first:second]), list(values[second:])
 
 
-def _check_short(graph: Graph, equation, turns: int, operations: float) -> None:
+def _check_short(graph: Graph, equation, turns: int, share: float, first: int, ends) -> None:
+    """Checks the length of a loop of which a `share` is written out, from node number `first` on, with the results `ends`.
+
+    Nodes on which no result depends count only for a program that will be cut into pieces; to find them takes a while.
+    """
     in_pieces = graph.keeps_loops and not (graph.fused or graph.few)
-    if operations > min(LONGEST_LOOP, LONGEST_IN_PIECES if in_pieces else LONGEST_LOOP):
+    most = min(LONGEST_LOOP, LONGEST_IN_PIECES if in_pieces else LONGEST_LOOP)
+    operations = (len(graph.nodes) - first) / share
+    if operations > most and not in_pieces:
+        operations = sum(i >= first for i in graph.needed(node_numbers(ends))) / share
+    if operations > most:
         raise TooLong(
             f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
             f"{operations:.0f} operations (at most {LONGEST_LOOP})"
@@ -240,7 +249,7 @@ def _unrolled_while(graph: Graph, equation, *operands: Nodes, interpret: Interpr
         if not known:
             return carry
         carry = interpret(graph, _closed(params["body_jaxpr"]), [*of_body, *carry])
-        _check_short(graph, equation, turn + 1, len(graph.nodes) - first)
+        _check_short(graph, equation, turn + 1, 1, first, carry)
         _check_blocks(graph, equation, turn + 1, graph.blocks[blocks:], 1)
     raise TooLong(f"the primitive `while` of more than {MOST_TURNS} turns")
 

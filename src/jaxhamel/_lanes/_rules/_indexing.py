@@ -210,8 +210,9 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
 
 def _most_of_few(graph: Graph, x: Nodes) -> int:
     """The most positions of a gather that becomes selections for few lanes."""
-    computed = any(graph.nodes[i].primitive is not None for i in x.ravel().tolist())
-    return MOST_COMPUTED if computed else MOST_COMPARED
+    nodes = set(x.ravel().tolist())
+    computed = any(graph.nodes[i].primitive is not None for i in nodes)
+    return MOST_COMPUTED if computed or len(nodes) <= 2 else MOST_COMPARED
 
 
 def _rows(graph: Graph, indices: Nodes, axes) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:

@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxhamel._lanes._blocks import TooLarge, add_block
 from jaxhamel._lanes._graph._graph import Graph
-from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each, node_numbers
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._large_solve import solutions
 from jaxhamel._lanes._rules._sparse_factors import (
@@ -24,8 +24,9 @@ from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 # The most rows of a matrix that is written out; row exchanges take n³ selections.
 MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8}
 # A matrix with more rows is written out, too, if its known zeros leave it no more operations than 8 full rows take (896), as
-# those of a gear train do.
-LONGEST_FACTORS = 900
+# those of a gear train do; in a program that stays one loop or one kernel, no more than 16 full rows take (7,040;
+# docs/performance.md#factors-of-more-rows).
+LONGEST_FACTORS, LONGEST_WHOLE_FACTORS = 900, 7_100
 # The most operations of a symmetric solution that is written out (20 rows without zeros take 3,650, 32 rows 13,456). The
 # second limit holds in a fusion over the lanes, whose length also includes the operations that compute the matrix
 # (docs/performance.md#large-solutions).
@@ -39,16 +40,38 @@ def is_too_large(equation) -> bool:
 
 
 def _is_short(graph: Graph, equation, matrices: Nodes, others: tuple[Nodes, ...]) -> bool:
-    """Whether known zeros of its matrices leave a factorisation or solution few operations."""
-    zeros = [_known_zeros(graph, matrices[place]) for place in np.ndindex(matrices.shape[:-2])]
-    if not all(map(np.any, zeros)):  # factors of a block
+    """Whether a factorisation or solution takes few enough operations to be written out."""
+    if _made_by_block(graph, matrices):
         return False
+    shape = matrices.shape[:-2]
+    columns = others[0].size // matrices[..., 0].size if others else 0
+    counts = (_operations(graph, equation, matrices[i], columns) for i in np.ndindex(shape))
+    return sum(counts) <= _most_of_factors(graph)
+
+
+def _made_by_block(graph: Graph, matrices: Nodes) -> bool:
+    """Whether an operation on arrays computes the matrices: in memory they are, so that a block solves with them."""
+    made = {i for each in graph.blocks for i in node_numbers(each.results)}
+    return not made.isdisjoint(matrices.ravel().tolist())
+
+
+def _operations(graph: Graph, equation, matrix: Nodes, columns: int) -> int:
+    """The number of operations of a factorisation, or of a solution with `columns` right-hand sides."""
+    zero, n = _known_zeros(graph, matrix), len(matrix)
     if equation.primitive.name == "lu":
-        return sum(map(lu_operations, zeros)) <= LONGEST_FACTORS
-    if equation.primitive.name == "triangular_solve":
-        columns = others[0].size // matrices[..., 0].size
-        return 2 * columns * sum(map(np.count_nonzero, np.logical_not(zeros))) <= LONGEST_FACTORS
-    return False
+        return lu_operations(zero)
+    if equation.primitive.name == "cholesky":
+        return sum((n - j) * (2 * j + 1) for j in range(n))
+    triangle = np.tri(n, dtype=bool)
+    triangle = triangle if equation.params["lower"] else triangle.T
+    return 2 * columns * np.count_nonzero(triangle & ~zero)
+
+
+def _most_of_factors(graph: Graph) -> int:
+    """The most operations of factors that are written out; in a program that is long already, they become blocks."""
+    if not (graph.few or graph.fused):
+        return LONGEST_FACTORS
+    return max(LONGEST_FACTORS, min(LONGEST_WHOLE_FACTORS, LONGEST_FUSION - len(graph.nodes)))
 
 
 def _known_zeros(graph: Graph, matrix: Nodes) -> np.ndarray:
