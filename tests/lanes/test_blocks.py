@@ -174,10 +174,10 @@ def solutions(x):
 
 
 @pytest.mark.parametrize(("count", "compiled"), [(2, jax.jit), (32, ensemble.jit)])
-def test_full_matrices_of_up_to_sixteen_rows_are_written_out(count, compiled, n=9):
+def test_full_matrices_of_up_to_sixteen_rows_are_written_out(count, compiled):
     """In one kernel for few lanes, and in a fusion for many: values by NumPy, rates and gradients one by one."""
-    rng = np.random.default_rng(n)
-    x, rate = rng.uniform(0.2, 1.5, (2, count, n, n)) + 3 * np.roll(np.eye(n), 1, axis=0)
+    rng = np.random.default_rng(N)
+    x, rate = rng.uniform(0.2, 1.5, (2, count, N, N)) + 3 * np.roll(np.eye(N), 1, axis=0)
 
     def everything(y, x, rate):  # by one row of the matrix
         of_row = lambda y: solutions(x.at[1].set(y))
@@ -199,7 +199,7 @@ def test_full_matrices_of_up_to_sixteen_rows_are_written_out(count, compiled, n=
 
 
 def test_rows_of_the_unit_matrix_are_selected():
-    """An inverse takes the rows of the unit matrix in the order of its pivots. A kernel for few lanes reads no table for it."""
+    """An inverse takes the rows of the unit matrix in the order of its pivots; a kernel for few lanes reads no table."""
     closed = jax.make_jaxpr(jnp.linalg.inv)(np.eye(12))
     found = scalarise(closed, [True], few=True).operations()
     assert found["pick"] == 0

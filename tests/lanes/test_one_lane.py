@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import jaxhamel
-from jaxhamel._lanes import _one_lane
+from jaxhamel._lanes import _one_lane, _run_batch
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._one_lane import is_worth_it, one_lane
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_kernel_works
 from jaxhamel.mechanics import symmetric_solve
@@ -122,6 +123,7 @@ import jax, jax.numpy as jnp
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._one_lane import is_worth_it, one_lane
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble import lanes
 mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 x = jax.device_put(jnp.arange(8.0).reshape(4, 2), jax.NamedSharding(mesh, jax.P("i")))
@@ -372,3 +374,43 @@ def test_a_function_is_written_out_once():
     assert scalarise(jax.make_jaxpr(jnp.cos)(np.ones(3)), [True]).operations() == {"cos": 3}
     with pytest.raises(Unsupported, match="more than 4 scalars"):
         scalarise(closed, [True], 4)
+
+
+def rate_of_solutions(x, solved=True):
+    """The change of six solutions of three equations, or of products with their matrices, whose entries are sines."""
+    many = np.random.default_rng(0).normal(size=(6, 3, 3))
+
+    def f(x, rows):
+        matrix = 3 * jnp.eye(3) + 0.3 * jnp.sin(x[0] * rows + x[1] * rows.T)
+        right = jnp.cos(jnp.arange(3.0) + x[0])
+        return jnp.linalg.solve(matrix, right) if solved else matrix @ right
+
+    return jax.jvp(lambda x: sum(f(x, rows) for rows in many), (x,), (x[::-1],))[1]
+
+
+def test_a_program_that_calls_a_library_is_written_out_up_to_a_larger_size():
+    """If LAPACK solves, each operation is launched by itself, and 3,300 operations in sines do not matter; else they do.
+    Values and gradients are those of the arrays."""
+    x = jnp.array([0.2, 0.3])
+    assert is_replaced(rate_of_solutions, x)
+    assert not is_replaced(partial(rate_of_solutions, solved=False), x)
+    of_one = one_lane(rate_of_solutions)
+    np.testing.assert_allclose(jax.jit(of_one)(x), rate_of_solutions(x), rtol=1e-12, atol=1e-14)
+    gradients = [
+        jax.jit(jax.grad(lambda x, f=f: jnp.sum(f(x) ** 2)))(x) for f in (of_one, rate_of_solutions)
+    ]
+    np.testing.assert_allclose(*gradients, rtol=1e-11)
+
+
+def is_replaced(f, x):
+    return is_worth_it(jax.make_jaxpr(f)(x), [True])
+
+
+def test_operations_that_no_result_needs_do_not_count(monkeypatch):
+    """With a limit of 300 operations: one row of a product of matrices is written out for few lanes, all of it is not."""
+    monkeypatch.setattr(_run_batch, "MOST_SCALARS", 300)
+    matrices = np.random.default_rng(4).normal(size=(2, 6, 6))
+    row = jax.jit(lanes(lambda x: (x @ x)[0]))(matrices)
+    np.testing.assert_allclose(row, (matrices @ matrices)[:, 0], rtol=1e-12, atol=1e-14)
+    with pytest.warns(UserWarning, match="more than 300 scalars"):
+        jax.jit(lanes(lambda x: x @ x))(matrices)

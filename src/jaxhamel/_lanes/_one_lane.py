@@ -17,6 +17,7 @@ from jaxhamel._lanes._rules._linear_algebra import is_too_large
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._run_batch import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works, one_loop_works
+from jaxhamel._lanes._xla_cpu._whole_loop import calls_library
 
 # The largest ratio of scalar operations to operations on arrays. Where it is larger, arrays are long, and operations on them
 # compile faster (docs/performance.md#one-lane).
@@ -28,6 +29,10 @@ SHORT, SHORT_SINES = 10_000, 3_000
 # In a loop over links, each operation on arrays is executed in each turn. Up to this number of scalar operations, the ratio
 # to executed operations decides: they take some seconds more to compile and run 20 times as fast.
 LONGEST_OF_LOOPS = 16_000
+# If the operations on arrays call a library (LAPACK), each is launched by itself, which takes 50 ns or more; otherwise most
+# become one kernel. Then scalar operations, up to the first number, take their place if there are at most the second number
+# of them for each launch: 6 to 85 times as fast (docs/performance.md#libraries-in-one-lane).
+LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES = 24_000, 40
 # The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
 # have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations
 # on arrays (docs/performance.md#trees-of-fifty-links).
@@ -76,26 +81,39 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be replaced by scalar operations that, judged by their number, do not take longer to compile."""
     equations = list(all_equations(closed.jaxpr))
     most = _most_scalars(equations)
+    largest = max(most, _most_of_launches(equations))
     if not all(_may_be_written_out(e) for e, _ in equations):
         return False
     if _work(equations, _known(closed)) > MOST_WORK:
         return False
     try:
-        program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True, few=True)
+        program = scalarise(
+            closed, batched, int(_DEAD * largest), whole=True, blocks=True, few=True
+        )
     except Unsupported:
         return False
     if any(x.size > MOST_VALUES for each in program.graph.blocks for x in each.operands):
         return False
     length = program.length()
+    if calls_library(closed.jaxpr) and length <= _most_of_launches(equations):
+        return True
     in_sines = length - program.operations().total()
     return length <= LONGEST_GROWTH * len(equations) or (length <= most and in_sines <= SHORT_SINES)
 
 
 def _most_scalars(equations: list[tuple[Any, int]]) -> float:
     """The largest number of scalar operations in place of these equations, each with its number of executions."""
-    executed = sum(times for _, times in equations)
-    of_loops = min(LONGEST_OF_LOOPS, LONGEST_GROWTH * executed)
+    of_loops = min(LONGEST_OF_LOOPS, LONGEST_GROWTH * _executions(equations))
     return max(SHORT, LONGEST_GROWTH * len(equations), of_loops)
+
+
+def _most_of_launches(equations: list[tuple[Any, int]]) -> float:
+    """The same in place of equations each of which is launched by itself."""
+    return min(LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES * _executions(equations))
+
+
+def _executions(equations: list[tuple[Any, int]]) -> int:
+    return sum(times for _, times in equations)
 
 
 def _known(closed) -> dict[int, np.ndarray]:

@@ -23,6 +23,7 @@ from jaxhamel._lanes._divided._entries import with_entries_in_lanes
 from jaxhamel._lanes._divided._jaxprs import traced_constants_first
 from jaxhamel._lanes._divided._kept_loops import RunInLanes
 from jaxhamel._lanes._divided._look_ups import LARGE_TABLE, LARGE_TABLE_OF_ONE, divided
+from jaxhamel._lanes._graph._graph import MOST_SCALARS
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._tracing import in_fusions, is_described
@@ -193,6 +194,7 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
 # The most operations of one lane in a turn of a loop within a loop: longer ones compile for a minute
 # (docs/performance.md#long-loops).
 LONGEST_INNER_TURN = 20_000
+_UNNEEDED = 2  # while tracing for few lanes, allow 2 × the limit: operations that no result needs go only at the end
 
 
 def _evaluate(
@@ -218,8 +220,7 @@ def _evaluate(
         return tuple(arrays.run(list(values), batched, runners))
     try:
         few = in_one_kernel(size)
-        whole = few or in_fusions()
-        program = scalarise(closed, batched, whole=whole, blocks=True, few=few, loops=True)
+        program = _written(closed, batched, few)
     except Unsupported as missing:
         if not quiet:
             _warn(_without_rule(missing))
@@ -243,6 +244,20 @@ def _evaluate(
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
+
+
+def _written(closed, batched: list[bool], few: bool) -> Program:
+    """The program of scalars. For few lanes, whose program stays whole, `MOST_SCALARS` counts what its results need.
+
+    **Raises:** `Unsupported`, as `scalarise`.
+    """
+    options = {"whole": few or in_fusions(), "blocks": True, "few": few, "loops": True}
+    program = scalarise(
+        closed, batched, _UNNEEDED * MOST_SCALARS if few else MOST_SCALARS, **options
+    )
+    if few and program.length() > MOST_SCALARS:
+        raise Unsupported(f"more than {MOST_SCALARS} scalars")
+    return program
 
 
 def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):

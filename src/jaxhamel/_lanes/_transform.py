@@ -31,7 +31,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
       products, indexing at computed positions, branches (all branches are computed, then one is selected), loops of
       any kind (long ones, those with layers of a network, and those that end on a computed condition stay loops, each
-      turn of which runs in lanes), LU and Cholesky factors (of more than 8 rows as batched operations between parts in
+      turn of which runs in lanes), LU and Cholesky factors (those of many rows as batched operations between parts in
       lanes), and functions with derivative rules of their own. With any other primitive (eigenvalues, random numbers) f
       runs under `jax.vmap`, and a warning names the primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.

@@ -64,7 +64,7 @@ def _operations(graph: Graph, equation, matrix: Nodes, columns: int) -> int:
         return sum((n - j) * (2 * j + 1) for j in range(n))
     triangle = np.tri(n, dtype=bool)
     triangle = triangle if equation.params["lower"] else triangle.T
-    return 2 * columns * np.count_nonzero(triangle & ~zero)
+    return 2 * columns * int(np.count_nonzero(triangle & ~zero))
 
 
 def _most_of_factors(graph: Graph) -> int:

@@ -28,6 +28,7 @@ from jax.interpreters import ad, partial_eval
 
 from jaxhamel._lanes._derivatives._active_inputs import of_active
 from jaxhamel._lanes._fused_turns import with_fused_turns
+from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._fusion import PROCESSORS, TESTED_JAXLIB
@@ -159,6 +160,14 @@ def fits(jaxpr, most: int = MOST_OPERATIONS) -> bool:
     """Whether a program has at most `most` operations, those of nested programs included, and a kernel may contain each."""
     first = list(islice(_operations(jaxpr), most + 1))
     return len(first) <= most and all(map(_is_taken, first))
+
+
+def calls_library(jaxpr) -> bool:
+    """Whether a program, nested programs included, solves or factorises matrices by a library."""
+    return any(
+        primitive_of(equation).kind is Kind.LINEAR_ALGEBRA and not _is_taken(equation)
+        for equation in _operations(jaxpr)
+    )
 
 
 def _operations(jaxpr) -> Iterator[Any]:
