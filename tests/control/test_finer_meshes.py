@@ -12,6 +12,7 @@ import pytest
 
 from jaxhamel import control
 from jaxhamel.control._collocation import _at_solution as at_solution
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._mesh import _finer_mesh as finer_mesh
 from tests.control.test_refinement import OMEGA, Damped, speed
 
@@ -61,6 +62,25 @@ def test_the_solution_before_counts_if_the_finer_mesh_has_none(coarse, monkeypat
         "interrupted" if interrupt else "no better solution was found on a finer mesh"
     ) in result.status
     assert not result.certificate.holds
+
+
+def test_no_finer_mesh_without_time_for_it(coarse, monkeypatch):
+    """The search ends at its first solution if less time is left than that took: here 100 of 300 s."""
+    search = CollocationSearch(control.Collocation(), LONG)
+    monkeypatch.setattr(search, "elapsed", lambda: 200.0)
+    while search.verdict() is None:
+        search.make_iterations()
+    assert search.is_solved()
+    assert len(search.transcription.shares) == len(coarse.ts)
+
+
+def test_the_search_leaves_time_for_the_certificate():
+    """A tenth of the limit may be exceeded; a certificate that takes longer to compile is paid for by the search."""
+    search = CollocationSearch(control.Collocation(max_seconds=20.0), LONG)
+    search.rows = [{"seconds": 10.0}]
+    assert search.seconds_of_result() == pytest.approx(1.0)
+    search.seconds = 60.0
+    assert search.seconds_of_result() == 0.0
 
 
 class Mesh(NamedTuple):

@@ -138,11 +138,15 @@ class AbstractSearch(ABC):
         """The verdict of a search whose budget is spent; None otherwise."""
         if not self.rows:
             return None
-        if self.elapsed() > self.seconds:
+        if self.elapsed() > self.seconds - self.seconds_of_result():
             return Verdict(False, self._words(self.out_of_time) + self._compiling())
         if len(self.rows) >= self.iterations:
             return Verdict(False, self._words(self.out_of_iterations))
         return None
+
+    def seconds_of_result(self) -> float:
+        """The part of the budget that the search leaves for its result, if it takes long."""
+        return 0.0
 
     def _compiling(self) -> str:
         """A clause for the status if the first iteration took most of the time; otherwise empty."""

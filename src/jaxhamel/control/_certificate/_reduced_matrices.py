@@ -10,6 +10,7 @@ signs are the same.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from jaxhamel.control._scaling._sizes import size_of
 
 Dense = Float[np.ndarray, "a b"]
 ALIKE = 1e-4  # least ratio of two controls' mean curvatures with which both keep their units
+TOGETHER = 32  # intervals whose terms are added by one product (docs/performance.md#reduced-hessian-of-many-intervals)
 MOST_GROWTH = 1e3  # largest derivative of a node by the scaled controls; its square times the rounding error must be small
 
 
@@ -64,22 +66,42 @@ def reduced_matrices(
     total, terms, barrier, rows = (np.zeros((k, v)) for k in (v, v, v, D.shape[1]))
     limits, controls, nodes = [], [], []
     of_barrier, at_ends = _barrier_curvature(transcription, state)
-    for i, o in enumerate(_in_controls(A, _gains(A, scale, shapes), scale, shapes)):
-        of_limits = G[i] @ o
-        total += o.T @ H[i] @ o
-        terms += np.abs(o).T @ np.abs(H[i]) @ np.abs(o)
-        rows += D[i] @ o
-        barrier += (of_limits.T * np.where(active[i], 0.0, of_barrier[i])) @ of_limits
-        limits.append(of_limits[active[i]])
-        controls.append(o[shapes.d : shapes.d + shapes.c])
-        nodes.append(o[: shapes.d])
-    nodes.append(A[-1] @ o)
+    of_barrier = np.where(active, 0.0, of_barrier)[..., None]
+    for i, o in _together(_in_controls(A, _gains(A, scale, shapes), scale, shapes)):
+        # The nodes and controls of these intervals do not depend on later controls.
+        used = np.r_[: i.stop * shapes.c, v - shapes.p : v]
+        at, own = np.ix_(used, used), o[..., used]
+        of_limits = G[i] @ own
+        total[at] += _product(own, H[i] @ own)
+        terms[at] += _product(np.abs(own), np.abs(H[i]) @ np.abs(own))
+        barrier[at] += _product(of_limits, of_barrier[i] * of_limits)
+        rows += np.sum(D[i] @ o, axis=0)
+        limits.append(np.zeros((np.sum(active[i]), v)))
+        limits[-1][:, used] = of_limits[active[i]]
+        controls.append(o[:, shapes.d : shapes.d + shapes.c].reshape(-1, v))
+        nodes.append(o[:, : shapes.d].reshape(-1, v))
+    nodes.append(A[-1] @ o[-1])
     binds = _active_bounds(transcription, state)
     ends = np.arange(v - len(binds), v)
     barrier[ends, ends] += np.where(binds, 0.0, at_ends) * scale[ends] ** 2
     D = np.concatenate([rows, *limits, np.eye(v)[ends[binds]]])
     by_v = np.concatenate(controls), np.concatenate(nodes), _integrals(transcription, state)
     return ReducedMatrices(total, terms, D, barrier, *by_v)
+
+
+def _together(
+    each: Iterator[Dense],
+) -> Iterator[tuple[slice, Float[np.ndarray, "k a v"]]]:
+    """(numbers of the intervals, their matrices) for at most `TOGETHER` intervals at a time."""
+    first = 0
+    while some := list(islice(each, TOGETHER)):
+        yield slice(first, first + len(some)), np.stack(some)
+        first += len(some)
+
+
+def _product(a: Float[np.ndarray, "k a v"], b: Float[np.ndarray, "k a v"]) -> Dense:
+    """Σ_k a_kᵀ b_k."""
+    return a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1])
 
 
 def with_like_controls(found: ReducedMatrices, count: int) -> ReducedMatrices:

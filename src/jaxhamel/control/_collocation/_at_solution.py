@@ -202,11 +202,17 @@ def takes_finer_mesh(search: AdaptiveSearch) -> bool:
 
 
 def _on_finer_mesh(search: AdaptiveSearch) -> bool:
-    """Continues from a solution on a finer mesh; returns whether it does: not if that would have too many intervals."""
+    """Continues from a solution on a finer mesh; returns whether it does.
+
+    It does not if that would have too many intervals, or if less time is left than the last mesh has taken.
+    """
     at = search.transcription, search.state
     search.refinement.look_between_nodes(*at)
     found = search.refinement.finer(*at, bounds_of(search.state.mu.dtype).transcription)
-    search.finer_mesh.may_begin = found is not None
+    now, began = search.elapsed(), search.finer_mesh.began
+    if found is not None and search.seconds - now < now - began:
+        found = None
+    search.finer_mesh.may_begin, search.finer_mesh.began = found is not None, now
     if found is not None:
         search.arcs.forget()
         search.iterations = len(search.rows) + search.most_iterations
