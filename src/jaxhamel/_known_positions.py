@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-
-MOST = 10_000  # a program with more positions is not written out
+from jaxhamel._lanes._divided._known_integers import MOST_INTEGERS
 
 
 class KnownPositions(NamedTuple):
@@ -37,8 +36,8 @@ class KnownPositions(NamedTuple):
 
 
 def positions_in(leaf: Any) -> bytes | None:
-    """The bytes of an array of signed integers with an axis and at most `MOST` entries; None for any other leaf."""
-    if not isinstance(leaf, jax.Array | np.ndarray) or not leaf.ndim or leaf.size > MOST:
+    """The bytes of an array of signed integers with an axis and at most `MOST_INTEGERS` entries; None for any other leaf."""
+    if not isinstance(leaf, jax.Array | np.ndarray) or not leaf.ndim or leaf.size > MOST_INTEGERS:
         return None
     if not np.issubdtype(leaf.dtype, np.signedinteger):
         return None

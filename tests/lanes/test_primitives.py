@@ -117,6 +117,10 @@ SHAPED = {
     "dot_general": lambda x: x @ x.T,
     "dot_general vector": lambda x: jnp.dot(x[0], x[1]),
     "dot_general batched": lambda x: jnp.einsum("ij,ikj->ik", x, jnp.stack([x, 2.0 * x], axis=1)),
+    "conv_general_dilated": lambda x: jnp.convolve(x[0], x[1, :3], mode="same"),
+    "convolution with strides": lambda x: lax.conv_general_dilated(
+        x.reshape(1, 2, 6), x[:, :2].reshape(1, 2, 3), (2,), [(1, 3)], (2,), (2,)
+    ),
     "dynamic_slice": lambda x: lax.dynamic_slice(x, (1, 7), (2, 2)),
     "dynamic_update_slice": lambda x: lax.dynamic_update_slice(x, 2.0 * x[:2, 1:], (7, 1)),
     "eigh": lambda x: jnp.abs(jnp.linalg.eigh(x @ x.T)[1]),
@@ -212,6 +216,27 @@ def test_integers(name):
 @pytest.mark.parametrize("name", SHAPED)
 def test_shapes_sums_and_products(name):
     same(SHAPED[name], X)
+
+
+def test_convolutions_in_the_plane():
+    """Values by NumPy, and gradients one by one: XLA's convolution of a batch with kernels of its own is wrong in places
+    where it is compiled without optimisation (jaxlib 0.10.2)."""
+
+    def f(x):
+        image, kernel, around = x.reshape(1, 3, 4, 1), x[:2].reshape(2, 2, 1, 2), [(0, 1), (-1, 1)]
+        names = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_general_dilated(image, kernel, (1, 1), around, dimension_numbers=names)[0]
+
+    padded = np.pad(X, ((0, 0), (0, 1), (0, 1)))[:, :, 1:, None]
+    kernels = np.asarray(X[:, :2]).reshape(-1, 2, 2, 1, 2)
+    exact = sum(
+        padded[:, p : p + 3, q : q + 3] * kernels[:, p : p + 1, q : q + 1, 0]
+        for p, q in np.ndindex(2, 2)
+    )
+    np.testing.assert_allclose(jax.jit(lanes(f))(X), exact, rtol=1e-14)
+    gradient = jax.grad(lambda x: jnp.sum(jnp.sin(f(x))))
+    one_by_one = jax.lax.map(gradient, jnp.asarray(X))
+    np.testing.assert_allclose(jax.jit(lanes(gradient))(X), one_by_one, rtol=1e-13, atol=1e-14)
 
 
 def test_every_rule_is_tested():
@@ -340,6 +365,9 @@ def test_any_program_of_a_few_operations(steps):
         "sort` of more than 64": lambda x: x[
             0, jnp.argsort(jnp.arange(65) + jnp.argmax(x))[:2] % 4
         ],
+        "conv_general_dilated` with groups": lambda x: lax.conv_general_dilated(
+            x.reshape(1, 2, 6), x[:, :2].reshape(2, 1, 3), (1,), "SAME", feature_group_count=2
+        ),
         "polygamma": lambda x: jax.scipy.special.polygamma(1, x),
         "bitcast_convert_type between": lambda x: lax.bitcast_convert_type(x, jnp.int32),
         "cholesky` of complex": lambda x: jnp.linalg.cholesky(lax.complex(x @ x.T, 0.0 * x[:, :3])),

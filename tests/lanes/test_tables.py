@@ -8,6 +8,7 @@ from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._primitive import Kind
 from jaxhamel._lanes._rules import (
     _control_flow,
+    _convolution,
     _fourier,
     _indexing,
     _linear_algebra,
@@ -24,6 +25,7 @@ TABLES = (
     SUMS,
     _indexing.INDEXING,
     _order.ORDER,
+    _convolution.CONVOLUTION,
     _fourier.FOURIER,
     _linear_algebra.LINEAR_ALGEBRA,
     _linear_algebra.LIBRARY,
@@ -44,7 +46,11 @@ def test_each_primitive_has_one_record():
 def test_a_record_has_the_fields_of_its_kind(name):
     record = PRIMITIVES[name]
     assert (record.rule is None) == (record.kind is Kind.WITHOUT_RULE)
-    has_program = record.kind in (Kind.CONTROL_FLOW, Kind.CALL) or name in (OPERATOR_SOLVE, "fft")
+    has_program = record.kind in (Kind.CONTROL_FLOW, Kind.CALL) or name in (
+        OPERATOR_SOLVE,
+        "fft",
+        "conv_general_dilated",
+    )
     assert record.nested == has_program
     of_scalars = record.fold, record.simplify, record.factor, record.signs, record.on_gpu
     assert record.kind is Kind.ELEMENTWISE or not any(of_scalars)

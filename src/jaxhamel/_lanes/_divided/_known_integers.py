@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr
 
 from jaxhamel._lanes._divided._jaxprs import read_by, run_equation, variables
 
-MOST_INTEGERS = 10_000  # of one result; a program with more positions is not written out
+MOST_INTEGERS = 10_000  # of one array; a program with more positions is not written out
 
 
 def with_known_integers(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -13,6 +13,7 @@ from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._graph._primitive import Kind, Primitive, is_short_sum
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
+from jaxhamel._lanes._rules._convolution import CONVOLUTION
 from jaxhamel._lanes._rules._fourier import FOURIER
 from jaxhamel._lanes._rules._indexing import INDEXING
 from jaxhamel._lanes._rules._linear_algebra import LIBRARY, LINEAR_ALGEBRA
@@ -109,6 +110,7 @@ PRIMITIVES: dict[str, Primitive] = {
     **MOVES,
     **SUMS,
     **INDEXING,
+    **CONVOLUTION,
     **FOURIER,
     **ORDER,
     **LINEAR_ALGEBRA,
