@@ -394,6 +394,7 @@ def test_a_program_that_calls_a_library_is_written_out_up_to_a_larger_size():
     x = jnp.array([0.2, 0.3])
     assert is_replaced(rate_of_solutions, x)
     assert not is_replaced(partial(rate_of_solutions, solved=False), x)
+    assert not is_worth_it(jax.make_jaxpr(rate_of_solutions)(x), [True], few=False)
     of_one = one_lane(rate_of_solutions)
     np.testing.assert_allclose(jax.jit(of_one)(x), rate_of_solutions(x), rtol=1e-12, atol=1e-14)
     gradients = [

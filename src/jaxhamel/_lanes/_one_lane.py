@@ -77,11 +77,14 @@ def one_lane(f: Callable) -> Callable:
     return of_one
 
 
-def is_worth_it(closed, batched: list[bool]) -> bool:
-    """Whether a jaxpr can be replaced by scalar operations that, judged by their number, do not take longer to compile."""
+def is_worth_it(closed, batched: list[bool], few: bool = True) -> bool:
+    """Whether a jaxpr can be replaced by scalar operations that, judged by their number, do not take longer to compile.
+
+    `few`: whether they are one kernel; those of many lanes are cut into pieces, and may not be as many.
+    """
     equations = list(all_equations(closed.jaxpr))
     most = _most_scalars(equations)
-    largest = max(most, _most_of_launches(equations))
+    largest = max(most, _most_of_launches(equations)) if few else most
     if not all(_may_be_written_out(e) for e, _ in equations):
         return False
     if _work(equations, _known(closed)) > MOST_WORK:
@@ -95,7 +98,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     if any(x.size > MOST_VALUES for each in program.graph.blocks for x in each.operands):
         return False
     length = program.length()
-    if calls_library(closed.jaxpr) and length <= _most_of_launches(equations):
+    if few and calls_library(closed.jaxpr) and length <= _most_of_launches(equations):
         return True
     in_sines = length - program.operations().total()
     return length <= LONGEST_GROWTH * len(equations) or (length <= most and in_sines <= SHORT_SINES)
@@ -196,7 +199,7 @@ def lanes_if_short(f: Callable) -> Callable:
 
         closed, varies, values = traced(flat, [True] * len(leaves), leaves)
         size = leaves[0].shape[0]
-        if one_loop_works() and is_worth_it(closed, varies):
+        if one_loop_works() and is_worth_it(closed, varies, few=False):
             out = run_traced(closed, varies, values, size, quiet=True)
         else:
             axes = [0 if x else None for x in varies]
