@@ -37,7 +37,12 @@ from jaxhamel.control._indirect._newton import (
     size_of_costates,
     stepped,
 )
-from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equations, is_free
+from jaxhamel.control._indirect._shooting import (
+    Equations,
+    ExtremalNodes,
+    equations,
+    has_free_end_time,
+)
 from jaxhamel.control._problem._problem import ControlProblem
 
 MOST_CORRECTIONS = 8  # the largest number of Newton iterations for one point
@@ -128,7 +133,7 @@ class _BranchSearch:
         self, problem: ControlProblem, where: Any, direct: Transcription, nodes: Any, value: Any
     ):
         self.problem, self.where, self.shares = problem, where, direct.shares
-        self.counts = counts_of(nodes, is_free(problem))
+        self.counts = counts_of(nodes, has_free_end_time(problem))
         self.scales = scales_of(direct, self.counts)
         self.dtype = value.dtype
         n = self.counts.unknowns

@@ -72,7 +72,7 @@ class Equations(NamedTuple):
     c: Float[Array, "N s m"]
 
 
-def is_free(problem: ControlProblem) -> bool:
+def has_free_end_time(problem: ControlProblem) -> bool:
     """Whether the end time is an unknown."""
     return any(isinstance(x, FreeEndTime) for x in problem.constraints)
 
@@ -195,7 +195,7 @@ def _residuals_at_end(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Ar
     # The derivatives by (δ_q, δ_u) at x itself, not at its base, need one more displacement.
     by_x = _left_gradient(problem, nodes, lagrangian, x, t)
     parts = [conditions, costate - by_x]
-    if is_free(problem):
+    if has_free_end_time(problem):
         q, u = space.retract(along(nodes.q, -1), x[:n]), nodes.u[-1] + x[n:]
         c = optimal_control(problem, t, q, u, costate, nodes.c[-1, -1])
         energy = hamiltonian(problem, t, q, u, c, costate)

@@ -57,9 +57,8 @@ class FinerMesh:
         self.before: OnMesh | None = None
         self.good: OnMesh | None = None
         self.has_gone_back = False
-        self.began = (
-            0.0  # the time at which the search on this mesh began, in seconds since the start
-        )
+        # The time at which the search on this mesh began, in seconds since the start.
+        self.began = 0.0
         # The defect of each mesh so far, as a multiple of the largest defect that is aimed at.
         self.defects: list[float] = []
 
