@@ -33,7 +33,7 @@ from jaxhamel.control._indirect._shooting import (
     Equations,
     ExtremalNodes,
     equations,
-    is_free,
+    has_free_end_time,
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report
@@ -153,7 +153,7 @@ class ExtremalSearch(AbstractSearch):
         self.shares, self.nodes = first.optimum[0].shares, first_nodes(first)
         least = 1e-13 if self.nodes.u.dtype == jnp.float64 else 1e-5
         self.tolerance = max(method.tolerance, least)
-        self.counts = counts_of(self.nodes, is_free(self.problem))
+        self.counts = counts_of(self.nodes, has_free_end_time(self.problem))
         self.scales = scales_of(first.optimum[0], self.counts)
         self.found: Equations | None = None
         self.size = np.inf
