@@ -83,6 +83,18 @@ def test_nothing_is_compiled_after_the_deadline():
     assert increment(1.0) == 2.0
 
 
+def test_no_compilation_begins_that_would_end_after_the_deadline():
+    """Programs that are compiled already still run."""
+    increment, decrement = jax.jit(lambda x: x + 1.0), jax.jit(lambda x: x - 1.0)
+    decrement(1.0)
+    with compiled_before(time.monotonic() + 100.0, compiling=200.0):
+        assert decrement(1.0) == 0.0
+        with pytest.raises(OutOfTime):
+            increment(1.0)
+    with compiled_before(time.monotonic() + 100.0, compiling=1.0):
+        assert increment(1.0) == 2.0
+
+
 def test_compilation_that_took_the_time_is_said():
     search = Halving(seconds=3.0)
     search.began -= 5.0

@@ -208,14 +208,15 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
 
 
 @contextmanager
-def compiled_before(deadline: float) -> Iterator[None]:
+def compiled_before(deadline: float, compiling: float = 0.0) -> Iterator[None]:
     """A context in which no program is compiled after the deadline; compiled programs still run.
 
-    **Arguments:** `deadline`: on the clock `time.monotonic`. **Raises:** `OutOfTime`, at once if the deadline has passed.
+    **Arguments:** `deadline`: on the clock `time.monotonic`; `compiling`: the seconds that XLA is expected to take, by which
+    its compilation must begin earlier. **Raises:** `OutOfTime`, at once if the deadline has passed.
     """
     _listen()
     _raise_if_late(deadline)
-    token = _DEADLINE.set(deadline)
+    token = _DEADLINE.set(deadline - compiling)
     try:
         yield
     finally:

@@ -32,8 +32,10 @@ from jaxhamel.control._result import Result
 from jaxhamel.control._solution import result_at
 
 CHECK_EVERY = 8  # iterations between two checks whether to change the mesh, bounds, start or problem of a search
-# The certificate's time as a share of the time until the first iteration, both mostly compilation (measured: 0.2 to 0.3).
-CERTIFICATE = 0.3
+# The time of the certificate and the result as a share of the time until the first iteration, both mostly compilation
+# (measured: 0.3 to 0.6).
+CERTIFICATE = 0.5
+NO_TIME_TO_COMPILE = "out of time ({seconds:g} s) after {done}: best so far; too little is left to compile its next program"
 STALL = 60  # iterations after which a feasible search that comes no closer is examined for kinks
 UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 
@@ -81,6 +83,8 @@ class CollocationSearch(AdaptiveSearch):
 
     # Whether the search has looked for functions whose gradients jump; it does so once.
     examined_kinks: bool = False
+    # Seconds of the first call, most of which XLA takes; another problem or mesh is compiled in about the same time.
+    first_call: float = 0.0
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Named arrays from which a later search can continue.
@@ -100,8 +104,9 @@ class CollocationSearch(AdaptiveSearch):
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
         given = self.searched(), self.state, self.tolerance, jnp.asarray(many)
-        with compiled_before(self.began + self.seconds):
+        with compiled_before(self.began + self.seconds, self.first_call):
             self.state, self.parts, rows, count = more_iterations(*given)
+        self.first_call = self.first_call or time.monotonic() - began
         table = [np.asarray(x)[: int(count)] for x in rows]
         # With compilation the first call is long, so that the second one makes one iteration, too.
         self.pace = max((time.monotonic() - began) / many, 1e-9)
@@ -190,6 +195,8 @@ class CollocationSearch(AdaptiveSearch):
         if self._can_go_back():
             self.go_back_to_coarser_mesh()
             return cast(Verdict, self.verdict())
+        if self.rows:
+            return Verdict(False, self._words(NO_TIME_TO_COMPILE))
         return super().not_compiled_in_time()
 
     def _can_go_back(self) -> bool:
