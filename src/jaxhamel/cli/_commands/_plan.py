@@ -26,7 +26,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result, plan_of
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
-from jaxhamel.control._indirect._shooting import is_free
+from jaxhamel.control._indirect._shooting import has_free_end_time
 from jaxhamel.viz._motion._plan_page import (
     control_names,
     controls_along,
@@ -160,7 +160,7 @@ def _examined_at_first(scenario: Scenario, search: CollocationSearch, seed: int)
     search.look_at_start()
     result = search.result(Verdict(False, "not begun"))
     is_closed = scenario["feedback"] is not None and scenario["policy"] is None
-    if is_closed and not is_free(search.problem):
+    if is_closed and not has_free_end_time(search.problem):
         close_at_first(scenario, result.problem, plan_of(result), seed)
 
 
