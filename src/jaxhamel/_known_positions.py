@@ -16,7 +16,7 @@ from jaxhamel._lanes._divided._known_integers import MOST_INTEGERS
 
 
 class KnownPositions(NamedTuple):
-    """The arrays of integers in a pytree that are compiled into a program.
+    """The integer arrays of a pytree whose values become constants of a compiled program.
 
     `of_leaves` has one entry for each leaf: the raw bytes of the array, or None for a leaf that stays an input.
     """

@@ -29,9 +29,9 @@ SHORT, SHORT_SINES = 10_000, 3_000
 # In a loop over links, each operation on arrays is executed in each turn. Up to this number of scalar operations, the ratio
 # to executed operations decides: they take some seconds more to compile and run 20 times as fast.
 LONGEST_OF_LOOPS = 16_000
-# If the operations on arrays call a library (LAPACK), each is launched by itself, which takes 50 ns or more; otherwise most
-# become one kernel. Then scalar operations, up to the first number, take their place if there are at most the second number
-# of them for each launch: 6 to 85 times as fast (docs/performance.md#libraries-in-one-lane).
+# XLA fuses most operations on arrays into one kernel, but not in programs that call a library (LAPACK): there it launches
+# each by itself, which takes 50 ns or more. Scalar operations replace them if there are at most LONGEST_OF_LAUNCHES in all and
+# LONGEST_GROWTH_OF_LAUNCHES for each launch. They are 6 to 85 times as fast (docs/performance.md#libraries-in-one-lane).
 LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES = 24_000, 40
 # The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
 # have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations
@@ -111,7 +111,7 @@ def _most_scalars(equations: list[tuple[Any, int]]) -> float:
 
 
 def _most_of_launches(equations: list[tuple[Any, int]]) -> float:
-    """The same in place of equations each of which is launched by itself."""
+    """The largest number of scalar operations in place of equations that XLA does not fuse into one kernel."""
     return min(LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES * _executions(equations))
 
 

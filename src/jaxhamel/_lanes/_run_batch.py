@@ -194,7 +194,9 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
 # The most operations of one lane in a turn of a loop within a loop: longer ones compile for a minute
 # (docs/performance.md#long-loops).
 LONGEST_INNER_TURN = 20_000
-_UNNEEDED = 2  # while tracing for few lanes, allow 2 × the limit: operations that no result needs go only at the end
+# Operations that no result needs are removed only after tracing. For few lanes, tracing may therefore write this multiple of
+# the limit.
+_UNNEEDED = 2
 
 
 def _evaluate(

@@ -49,7 +49,7 @@ def by_products(x: jax.Array, kernel: jax.Array, params: dict, dtype) -> jax.Arr
 
 
 def _padded(x: jax.Array, params: dict) -> jax.Array:
-    """x with zeros around it and between its places; negative widths cut it."""
+    """Returns x with zeros before, after and between its entries; where the padding is negative, entries are cut off."""
     pairs = zip(params["padding"], params["lhs_dilation"], strict=True)
     around = [(low, high, apart - 1) for (low, high), apart in pairs]
     return lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *around])

@@ -68,7 +68,10 @@ def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
 
 
 def _exchanges(length: int) -> Iterator[tuple[int, int]]:
-    """The pairs of places that Batcher's merge exchange compares (Knuth, *The Art of Computer Programming* 3, 5.2.2 M)."""
+    """The pairs of positions that Batcher's sorting network compares, in its order.
+
+    Source: Knuth, The Art of Computer Programming 3, section 5.2.2, algorithm M.
+    """
     first = 1 << max(length - 1, 1).bit_length() - 1
     width = first
     while width:

@@ -126,7 +126,7 @@ def _by_curvature(
 
 
 def _may_be_slow(least: float, floor: float, size: float) -> bool:
-    """Whether it is worth to compute the least curvature per unit of the control's integrals.
+    """Whether to compute the least curvature per unit of the control's integrals, too.
 
     It is if the least curvature is positive beyond the rounding error `floor`. It also is if that curvature is zero within
     the rounding error and the error is small beside `CLEAR`: a smooth flat direction then still counts as flat.

@@ -24,8 +24,8 @@ from jaxhamel.control._interior_point._state import Solved
 MOST_INTERVALS = 320
 # The search stops refining if two meshes in a row leave more than this share of the defect.
 HELPS = 0.5
-# The share of the cost by which limits that bind between the points may raise it without a finer mesh; the certificate
-# allows more.
+# Limits that bind between the collocation points raise the cost. Above this share of the cost the search takes a finer mesh,
+# although a certificate holds up to `LARGEST_EXCESS`.
 AIMED_EXCESS = 1e-3
 # The number of iterations on a finer mesh without a solution after which the search goes back.
 PATIENCE = 150
@@ -48,7 +48,7 @@ class FinerMesh:
 
     - `may_begin`: whether the mesh may become finer at the next solution.
     - `before`: the solution on the mesh before, None on the first mesh and after going back.
-    - `good`: the last solution whose mesh suffices for the certificate and decides on its kind, None without one.
+    - `good`: the last solution whose errors a certificate allows and whose curvature shows its kind, None without one.
     - `has_gone_back`: whether the search has ended with one of these two.
     """
 
@@ -59,7 +59,7 @@ class FinerMesh:
         self.has_gone_back = False
         # The time at which the search on this mesh began, in seconds since the start.
         self.began = 0.0
-        # The defect of each mesh so far, as a multiple of the largest defect that is aimed at.
+        # For each mesh so far, the largest ratio of an error to the bound that the search aims at.
         self.defects: list[float] = []
 
     def is_asked(self, found: OnMesh) -> bool:
