@@ -30,8 +30,8 @@ SHORT, SHORT_SINES = 10_000, 3_000
 # to executed operations decides: they take some seconds more to compile and run 20 times as fast.
 LONGEST_OF_LOOPS = 16_000
 # XLA fuses most operations on arrays into one kernel, but not in programs that call a library (LAPACK): there it launches
-# each by itself, which takes 50 ns or more. Scalar operations replace them if there are at most LONGEST_OF_LAUNCHES in all and
-# LONGEST_GROWTH_OF_LAUNCHES for each launch. They are 6 to 85 times as fast (docs/performance.md#libraries-in-one-lane).
+# each by itself, which takes 50 ns or more. Scalar operations replace them if there are at most LONGEST_OF_LAUNCHES in all
+# and LONGEST_GROWTH_OF_LAUNCHES for each launch. They are 6 to 85 times as fast (docs/performance.md#libraries-in-one-lane).
 LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES = 24_000, 40
 # The number of scalar operations is known only once a function is written out. That takes seconds if all its arrays together
 # have more numbers than MOST_WORK, where each term of a matrix product counts as a number; such a function stays operations

@@ -136,7 +136,7 @@ class CollocationSearch(AdaptiveSearch):
             any(change(self) for change in LATER_CHANGES)
 
     def seconds_of_result(self) -> float:
-        """The seconds that the certificate is expected to take beyond a tenth of the limit; the search ends earlier by them."""
+        """The seconds by which the search ends earlier: those that the certificate may need beyond a tenth of the limit."""
         expected = CERTIFICATE * self.rows[0]["seconds"]
         return max(expected - 0.1 * self.seconds, 0.0)
 
