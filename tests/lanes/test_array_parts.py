@@ -8,6 +8,7 @@ import pytest
 from jaxhamel._lanes._divided._array_equations import array_equations
 from jaxhamel._lanes._divided._array_parts import array_parts
 from jaxhamel._lanes._divided._jaxprs import inlined
+from jaxhamel._lanes._tracing import takes_fusions
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._written_out import written_out
 from jaxhamel._lanes._xla_cpu._jit import jit
@@ -91,15 +92,22 @@ def test_few_lanes_keep_layers_but_no_other_arrays():
     assert array_parts(chain, [True], 16) is None
 
 
-def test_few_lanes_write_out_constant_matrices():
+def in_fusions(function, *given):
+    """The result of a function in a program that is compiled with fusions over the lanes."""
+    return takes_fusions(lambda: function(*given))()
+
+
+def test_few_lanes_and_fusions_write_out_constant_matrices():
     """Nothing is differentiated by a constant. An operation on arrays divides the kernel of a right-hand side: with the
-    matrix of 12 links the motion then takes seven times as long. Operations whose results nothing reads divide no kernel."""
+    matrix of 12 links the motion then takes seven times as long, and in a fusion over many lanes twelve times. Operations
+    whose results nothing reads divide no kernel."""
     small, large = RNG.normal(size=(14, 12)), RNG.normal(size=(32, 32))
     for matrix, is_divided in ((small, False), (large, True)):
         x = jnp.ones(matrix.shape[1])
         program = jax.make_jaxpr(lambda x: jnp.asarray(matrix) @ jnp.sin(x))(x)  # noqa: B023
         assert array_parts(program, [True], LANES) is not None
         assert (array_parts(program, [True], 1) is not None) == is_divided
+        assert (in_fusions(array_parts, program, [True], LANES) is not None) == is_divided
     unused = jax.make_jaxpr(lambda x: (small @ jnp.sin(x), jnp.sum(x))[1])(jnp.ones(12))
     assert array_parts(unused, [True], 1) is None
     given = jax.make_jaxpr(lambda a, x: a @ jnp.sin(x))(small, jnp.ones(12))

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from jaxhamel import ensemble
+from jaxhamel._lanes import _run_batch
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules import _linear_algebra
 from jaxhamel._lanes._rules._sparse_factors import lu_operations
+from jaxhamel._lanes._tracing import takes_fusions
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST
 from jaxhamel._lapack import CAN_WAIT_FOR_EVER
@@ -204,3 +207,45 @@ def test_rows_of_the_unit_matrix_are_selected():
     found = scalarise(closed, [True], few=True).operations()
     assert found["pick"] == 0
     assert found["select_n"] > 0
+
+
+@pytest.mark.parametrize(
+    ("needed", "most", "is_block"),
+    [(False, 10_000, False), (True, 10_000, True), (False, 1_000, True)],
+)
+def test_only_needed_operations_leave_factors_no_room(needed, most, is_block, monkeypatch):
+    """In a fusion a matrix of 12 rows is a block if it takes a long program, but not if nothing needs that program. By RK4
+    the fourth stage of a gear train had no room for its matrix, and a step took 185 times as long."""
+    monkeypatch.setattr(_linear_algebra, "LONGEST_FUSION", 4_000)
+    monkeypatch.setattr(_linear_algebra, "MOST_SCALARS", most)
+
+    def solution(x):
+        length = jnp.zeros(())
+        for _ in range(1_500):
+            length = length * x[0, 0] + 0.25
+        matrix = x + 0.1 * jnp.outer(x[0], x[1]) + 1.0
+        return jnp.linalg.solve(matrix + length if needed else matrix, x[0])
+
+    def program(x):
+        return scalarise(jax.make_jaxpr(solution)(x), [True], whole=True, blocks=True)
+
+    assert bool(takes_fusions(program)(np.eye(12)).graph.blocks) == is_block
+
+
+def test_a_program_that_stays_whole_may_have_many_unneeded_operations(monkeypatch):
+    """The limit of scalars counts what the results need, if the program is a fusion; otherwise it runs under `vmap`."""
+    monkeypatch.setattr(_run_batch, "MOST_SCALARS", 200)
+
+    def long(x):
+        for k in range(2, 82):
+            _ = x * k  # stays in the jaxpr
+        for _ in range(50):
+            x = x * x + 0.25
+        return x
+
+    x = np.random.default_rng(1).uniform(-0.5, 0.5, LANES)
+    expected = jax.vmap(long)(x)
+    found = ensemble.jit(lanes(long))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.warns(UserWarning, match="more than 200 scalars"):
+        jax.jit(lanes(long))(x)

@@ -1,15 +1,19 @@
 """Few lanes as one fusion: XLA's program, and its values against those of the plain function."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
+from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._tracing import OPTIONS, takes_fusions
-from jaxhamel._lanes._xla_cpu import _fusion, _loop_fusion, _one_loop
+from jaxhamel._lanes._xla_cpu import _fewer_vectors, _fusion, _loop_fusion, _one_loop
 from jaxhamel._lanes._xla_cpu._fusion import TAKEN, fusions_work, is_taken
 from jaxhamel._lanes._xla_cpu._loop_fusion import fused_loop, separated
+from jaxhamel._lanes._xla_cpu._prologue import split
 from jaxhamel.ensemble import lanes
 
 pytestmark = pytest.mark.skipif(not fusions_work(), reason="not tested with this XLA")
@@ -71,15 +75,80 @@ def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length
 
 
 def test_many_results_are_written_by_several_fusions(of_any_length, monkeypatch):
-    """A program with more vectors than LLVM vectorises is several fusions; with too many of these it stays one."""
+    """A program with more vectors than LLVM vectorises is several fusions; if these repeated too much it stays one."""
     x = np.random.default_rng(3).normal(size=(20, 3))
     results = len(jax.tree.leaves(every(x[0])))
-    for most, count in ((3 + -(-results // 3), 3), (3 + results // 4, 1), (2, 1)):
-        monkeypatch.setattr(_one_loop, "MOST_VECTORS", most)
+    for most, repeated, count in ((3 + -(-results // 3), 4, 3), (3 + -(-results // 3), 1, 1)):
+        monkeypatch.setattr(_fewer_vectors, "MOST_VECTORS", most)
+        monkeypatch.setattr(_fewer_vectors, "MOST_REPEATED", repeated)
         program = jax.jit(takes_fusions(lanes(every)), compiler_options=OPTIONS).lower(x)
         assert program.as_text().count('"mhlo.fusion"(') == count
         if count > 1:
             jax.tree.map(agree, program.compile()(x), jax.jit(jax.vmap(every))(x))
+
+
+def neighbours(x):
+    """Each result needs two inputs, and the last one all of them."""
+    return *(jnp.sin(a) * b for a, b in pairwise(x)), jnp.sum(x**2)
+
+
+def test_many_inputs_are_read_by_several_fusions(of_any_length, monkeypatch):
+    """Results that need few inputs are computed by programs of few vectors; a result that needs too many has its own."""
+    monkeypatch.setattr(_fewer_vectors, "MOST_VECTORS", 9)
+    x = np.random.default_rng(5).normal(size=(20, 12))
+    program = jax.jit(takes_fusions(lanes(neighbours)), compiler_options=OPTIONS).lower(x)
+    assert program.as_text().count('"mhlo.fusion"(') == 4
+    jax.tree.map(agree, program.compile()(x), jax.jit(jax.vmap(neighbours))(x))
+
+
+def test_parts_of_a_program_have_few_vectors(monkeypatch):
+    """Each result is in one part; only that of a result of all inputs reads and writes more vectors than allowed."""
+    monkeypatch.setattr(_fewer_vectors, "MOST_VECTORS", 9)
+    program = scalarise(jax.make_jaxpr(neighbours)(np.ones(12)), [True])
+    ends = program.ends()
+    whole = split(program.graph, ends)
+    *narrow, wide = _fewer_vectors.with_fewer_vectors(program.graph, whole)
+    assert all(len(part.given) + len(part.results) <= 9 for part in narrow)
+    assert wide.results == ends[-1:]
+    assert len(wide.given) == 12
+    assert sorted(i for part in (*narrow, wide) for i in part.results) == sorted(ends)
+
+
+def shared_numbers(x, a):
+    """Two results; the number `a` itself is read for the first only, and the second reads a product that all lanes share."""
+    return jnp.sin(x) + a[0], jnp.cos(x) * (a[0] * a[1])
+
+
+def test_each_fusion_reads_all_its_inputs(of_any_length, monkeypatch):
+    """An input that only the prologue needs for a part's results is none of its inputs: XLA would end with an error."""
+    monkeypatch.setattr(_fewer_vectors, "MOST_VECTORS", 2)
+    x, a = np.random.default_rng(6).normal(size=20), np.array([0.3, 0.7])
+    of_all = lanes(shared_numbers, (0, None))
+    program = jax.jit(takes_fusions(of_all), compiler_options=OPTIONS).lower(x, a)
+    assert program.as_text().count('"mhlo.fusion"(') == 2
+    jax.tree.map(agree, program.compile()(x, a), jax.jit(jax.vmap(shared_numbers, (0, None)))(x, a))
+
+
+@pytest.mark.parametrize(("operations", "fusions"), [(31_000, 1), (81_000, 0)])
+def test_a_long_program_is_one_fusion(operations, fusions):
+    """A program without a shorter form is one fusion, though it is longer than a step that has one."""
+
+    def long(x):
+        for _ in range(operations // 2):
+            x = x * x + 0.25
+        return x
+
+    program = scalarise(jax.make_jaxpr(long)(1.0), [True], whole=True)
+    graph, ends = program.graph, program.ends()
+    shapes = jax.ShapeDtypeStruct((20,), float)
+
+    def found(x):
+        values = dict(zip(program.inputs[0].ravel().tolist(), [x], strict=True))
+        known = _one_loop._in_fusions(graph, split(graph, ends), values, 20)
+        return x if known is None else known[ends[0]]
+
+    text = jax.jit(takes_fusions(found), compiler_options=OPTIONS).lower(shapes).as_text()
+    assert text.count('"mhlo.fusion"(') == fusions
 
 
 def test_rows_are_separated_by_fusions(monkeypatch):

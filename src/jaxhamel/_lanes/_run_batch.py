@@ -194,8 +194,8 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
 # The most operations of one lane in a turn of a loop within a loop: longer ones compile for a minute
 # (docs/performance.md#long-loops).
 LONGEST_INNER_TURN = 20_000
-# Operations that no result needs are removed only after tracing. For few lanes, tracing may therefore write this multiple of
-# the limit.
+# Operations that no result needs are removed only after tracing. For a program that stays whole, tracing may therefore write
+# this multiple of the limit.
 _UNNEEDED = 2
 
 
@@ -249,15 +249,16 @@ def _evaluate(
 
 
 def _written(closed, batched: list[bool], few: bool) -> Program:
-    """The program of scalars. For few lanes, whose program stays whole, `MOST_SCALARS` counts what its results need.
+    """The program of scalars. If it stays whole, as for few lanes or in a fusion, `MOST_SCALARS` counts what its results
+    need.
 
     **Raises:** `Unsupported`, as `scalarise`.
     """
-    options = {"whole": few or in_fusions(), "blocks": True, "few": few, "loops": True}
-    program = scalarise(
-        closed, batched, _UNNEEDED * MOST_SCALARS if few else MOST_SCALARS, **options
-    )
-    if few and program.length() > MOST_SCALARS:
+    whole = few or in_fusions()
+    options = {"whole": whole, "blocks": True, "few": few, "loops": True}
+    most = _UNNEEDED * MOST_SCALARS if whole else MOST_SCALARS
+    program = scalarise(closed, batched, most, **options)
+    if whole and program.length() > MOST_SCALARS:
         raise Unsupported(f"more than {MOST_SCALARS} scalars")
     return program
 

@@ -25,6 +25,7 @@ from jaxhamel._lanes._divided._array_equations import (
 )
 from jaxhamel._lanes._divided._jaxprs import inlined, part_of, read_by, variables
 from jaxhamel._lanes._divided._kept_loops import LOOPS, RunInLanes, kept_loop
+from jaxhamel._lanes._tracing import in_fusions
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 
 
@@ -112,7 +113,8 @@ def array_parts(
         return None
     few = size <= SMALL_BATCH
     closed = inlined(with_large_solutions_as_arrays(closed))
-    arrays = array_equations(closed, batched, MOST_KNOWN if few else 0, least)
+    known = MOST_KNOWN if few or in_fusions() else 0
+    arrays = array_equations(closed, batched, known, least)
     if few and not any(_has_layer(closed.jaxpr.eqns[i]) for i in arrays):
         return None
     return parts_around(closed, batched, arrays) if arrays else None

@@ -23,9 +23,9 @@ from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# The most operations of an unrolled loop. Longer programs do not become one fusion (`LONGEST_FUSION`); one with 36,000
-# operations compiled for two minutes. Programs that are not fusions are cut into pieces; a loop longer than a piece runs as
-# fast kept as unrolled, and compiles in less time (docs/performance.md#long-loops).
+# The most operations of an unrolled loop; one with 36,000 operations, cut into pieces, compiled for two minutes. Programs
+# that are not fusions are cut into pieces; a loop longer than a piece runs as fast kept as unrolled, and compiles in less
+# time (docs/performance.md#long-loops).
 LONGEST_LOOP, LONGEST_IN_PIECES = 30_000, 4_000
 MOST_TURNS = 1_000
 # The most operations on arrays (`_blocks`) in all turns of an unrolled loop, since each is compiled. A loop with a kept loop

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._blocks import TooLarge, add_block
-from jaxhamel._lanes._graph._graph import Graph
+from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each, node_numbers
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._large_solve import solutions
@@ -46,7 +46,7 @@ def _is_short(graph: Graph, equation, matrices: Nodes, others: tuple[Nodes, ...]
     shape = matrices.shape[:-2]
     columns = others[0].size // matrices[..., 0].size if others else 0
     counts = (_operations(graph, equation, matrices[i], columns) for i in np.ndindex(shape))
-    return sum(counts) <= _most_of_factors(graph)
+    return sum(counts) <= _most_of_factors(graph, matrices)
 
 
 def _made_by_block(graph: Graph, matrices: Nodes) -> bool:
@@ -67,11 +67,23 @@ def _operations(graph: Graph, equation, matrix: Nodes, columns: int) -> int:
     return 2 * columns * int(np.count_nonzero(triangle & ~zero))
 
 
-def _most_of_factors(graph: Graph) -> int:
+def _most_of_factors(graph: Graph, matrices: Nodes) -> int:
     """The most operations of factors that are written out; in a program that is long already, they become blocks."""
     if not (graph.few or graph.fused):
         return LONGEST_FACTORS
-    return max(LONGEST_FACTORS, min(LONGEST_WHOLE_FACTORS, LONGEST_FUSION - len(graph.nodes)))
+    room = LONGEST_FUSION - len(graph.nodes) if graph.few else _room(graph, matrices)
+    return max(LONGEST_FACTORS, min(LONGEST_WHOLE_FACTORS, room))
+
+
+def _room(graph: Graph, matrices: Nodes) -> int:
+    """The operations that a fusion may have beside those which compute the matrices.
+
+    Nodes that the matrices do not need are not counted, since they may be removed later; beyond `MOST_SCALARS` there is no
+    room.
+    """
+    if len(graph.nodes) > MOST_SCALARS:
+        return 0
+    return LONGEST_FUSION - len(graph.needed(matrices.ravel().tolist()))
 
 
 def _known_zeros(graph: Graph, matrix: Nodes) -> np.ndarray:
@@ -200,8 +212,7 @@ def _longest(graph: Graph, matrix: Nodes) -> int:
     """The most operations that a solution with this matrix may take if it is to be written out as scalars."""
     if not graph.fused:
         return LONGEST_SOLUTION
-    room = LONGEST_FUSION - len(graph.needed(matrix.ravel().tolist()))
-    return max(LONGEST_SOLUTION, min(LONGEST_IN_FUSION, room))
+    return max(LONGEST_SOLUTION, min(LONGEST_IN_FUSION, _room(graph, matrix)))
 
 
 def _in_a_loop(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:

@@ -21,17 +21,18 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._tracing import in_fusions, is_described
+from jaxhamel._lanes._xla_cpu._fewer_vectors import with_fewer_vectors
 from jaxhamel._lanes._xla_cpu._fusion import fused
 from jaxhamel._lanes._xla_cpu._jit import cores
 from jaxhamel._lanes._xla_cpu._loop_fusion import (
-    LONGEST_FUSION,
+    LONGEST_PROGRAM_IN_FUSIONS,
     MOST_SHARED,
     SHORTEST_FUSION,
     fused_loop,
 )
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import compute, compute_in_parts
-from jaxhamel._lanes._xla_cpu._pieces import MOST_VECTORS, Split, pieces, total
+from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
 from jaxhamel._lanes._xla_cpu._straight_line import computed
 
 
@@ -55,47 +56,23 @@ def run_in_one_loop(
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
     """Computes the results by fusions over the lanes; returns None if XLA is not known to compile that.
 
-    LLVM does not vectorise a fusion that reads and writes more than `MOST_VECTORS` vectors, which then takes about six times
-    as long. So up to `MOST_FUSIONS` fusions compute a part of the results each, and repeat the operations that they share.
+    LLVM does not vectorise a fusion that reads and writes more than `MOST_VECTORS` vectors. So several fusions may compute a
+    part of the results each, and repeat the operations that they share (`_fewer_vectors`).
     """
     length = total(graph, parts.inside)
     shared = sum(not np.ndim(values[i]) for i in parts.given)
     least = SHORTEST_FUSION if shared <= MOST_SHARED else 0
-    if not least <= length <= LONGEST_FUSION:
+    if not least <= length <= LONGEST_PROGRAM_IN_FUSIONS:
         return None
-    if not all(0 < len(x) <= MOST_VALUES for x in (parts.results, parts.given)):
+    fusions, found = with_fewer_vectors(graph, parts), {}
+    if not all(0 < len(x) <= MOST_VALUES for part in fusions for x in (part.results, part.given)):
         return None
-    found = {}
-    for part in _with_fewer_results(graph, parts, MOST_VECTORS - len(parts.given) + shared):
+    for part in fusions:
         out = _in_fusion(graph, part, values, size)
         if out is None:
             return None
         found |= out
     return found
-
-
-# The most fusions that compute parts of the results of one program (docs/performance.md#adaptive-steps).
-MOST_FUSIONS = 3
-
-
-def _with_fewer_results(graph, parts: Split, most: int) -> list[Split]:
-    """Splits a program into programs with at most `most` of its results each.
-
-    It stays whole if it has no more results, or if more than `MOST_FUSIONS` programs were needed.
-    """
-    count = -(-len(parts.results) // max(most, 1))
-    if most < 1 or not 1 < count <= MOST_FUSIONS:
-        return [parts]
-    size = -(-len(parts.results) // count)
-    groups = [parts.results[i : i + size] for i in range(0, len(parts.results), size)]
-    return [_of_results(graph, parts, results) for results in groups]
-
-
-def _of_results(graph, parts: Split, results: list[int]) -> Split:
-    """The part of a program on which some of its results depend."""
-    needed = set(graph.needed(results))
-    inside, given = ([i for i in x if i in needed] for x in (parts.inside, parts.given))
-    return parts._replace(inside=inside, given=given, results=results)
 
 
 def _in_fusion(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
