@@ -17,7 +17,7 @@ from jaxhamel.control._collocation._checkpoint import points_of
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._start import chosen_points
 from jaxhamel.control._mesh._arc_search import ArcSearch
-from jaxhamel.control._mesh._boundary_arcs import _arcs_on, _Side
+from jaxhamel.control._mesh._boundary_arcs import Side, _arcs_on
 
 
 def place(t, q, u, control):
@@ -386,7 +386,7 @@ def side(distance, binds, multipliers=None):
     times = (np.arange(len(distance)) + 0.5) / len(distance)
     binds = np.asarray(binds, bool)
     multipliers = binds.astype(float) if multipliers is None else np.asarray(multipliers)
-    return _Side(times, np.asarray(distance, float), multipliers, binds)
+    return Side(times, np.asarray(distance, float), multipliers, binds)
 
 
 def test_arcs_and_touch_points():

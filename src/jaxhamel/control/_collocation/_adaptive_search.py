@@ -42,6 +42,7 @@ from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import SearchState, Solved, first_state
 from jaxhamel.control._mesh._arc_search import ArcSearch, Posed
 from jaxhamel.control._mesh._finer_mesh import MOST_INTERVALS, FinerMesh
+from jaxhamel.control._mesh._free_arcs import FreeArcs
 from jaxhamel.control._mesh._moving_nodes import MovingNodes
 from jaxhamel.control._mesh._refinement import Refinement
 from jaxhamel.control._problem._problem import ControlProblem
@@ -120,6 +121,7 @@ class AdaptiveSearch(AbstractSearch):
         self.moving = MovingNodes()
         bounds = bounds_of(dtype)
         self.arcs = ArcSearch(self.refinement, 1e-3 * bounds.cost, 0.5 * bounds.violation)
+        self.free_arcs = FreeArcs(0.5 * bounds.violation)
         self.elastic: Elastic | None = None
         self.before_elastic = self.mesh_of_first, _ = self.transcription, self.state
         # While the elastic problem is on a mesh of midpoints: the transcription on the method's mesh.
@@ -203,7 +205,8 @@ class AdaptiveSearch(AbstractSearch):
         self.tightening.forget()
         self.trial.before = None
         found = self.finer_mesh.go_back(ends)
-        self.transcription, self.moving.found = found.own, found.moving
+        self.transcription = found.own
+        self.moving.found, self.free_arcs.found = found.moving, found.arcs
         self.tight, self.state, self.parts = found.solved
 
     def takes_posed(self, posed: Posed) -> bool:
@@ -220,6 +223,7 @@ class AdaptiveSearch(AbstractSearch):
         self.transcription, state = found
         self.tight = self.transcription
         self.moving.forget()
+        self.free_arcs.forget()
         self.go_on(state)
         return True
 
@@ -233,8 +237,8 @@ class AdaptiveSearch(AbstractSearch):
 
     def forget_mesh(self) -> None:
         """Forgets the times of arcs and the moving nodes of the present mesh."""
-        self.moving.forget()
-        self.arcs.forget()
+        for part in (self.moving, self.free_arcs, self.arcs):
+            part.forget()
 
     @cached_property
     def of_state(self) -> tuple[bool, ...]:
@@ -248,14 +252,27 @@ class AdaptiveSearch(AbstractSearch):
 
     def searched(self) -> Transcription:
         """The transcription whose solution the search looks for at present."""
-        moving = self.moving.problem if self.moving.before is not None else None
-        return moving or self.elastic or self.tight
+        for part in (self.moving, self.free_arcs):
+            if part.before is not None and part.problem is not None:
+                return part.problem
+        return self.elastic or self.tight
 
     def is_solved(self) -> bool:
         """Whether the problem itself, on the method's mesh, is solved."""
-        parts = self.elastic, self.fine, self.moving.before, self.arcs.before, self.trial.before
-        own = all(part is None for part in parts)
-        return own and bool(self.state.done)
+        own = self.elastic is None and self.fine is None and not self.is_beside_solution()
+        return own and self.trial.before is None and bool(self.state.done)
+
+    def is_beside_solution(self) -> bool:
+        """Whether the search looks for times of nodes or arcs, and has a solution with fixed times to go back to."""
+        return any(part.before is not None for part in (self.moving, self.free_arcs, self.arcs))
+
+    def end_beside_solution(self) -> bool:
+        """Goes back to the solution with fixed times if the search looks for times; returns whether it does."""
+        for part in (self.moving, self.free_arcs, self.arcs):
+            if part.before is not None:
+                self.take_solution(part.give_up())
+                return True
+        return False
 
     def is_hopeless(self) -> bool:
         """Whether the iterate is far from feasible and the search is stuck or, in its latest iterations, too slow."""

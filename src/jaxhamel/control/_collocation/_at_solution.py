@@ -10,6 +10,8 @@ import numpy as np
 
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._certificate._cost_error import kink_excess
+from jaxhamel.control._certificate._endings import exceeded
+from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import (
@@ -21,9 +23,10 @@ from jaxhamel.control._collocation._tightening import (
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
-from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
+from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes, orders
 from jaxhamel.control._mesh._finer_mesh import PATIENCE as FINER_ITERATIONS
 from jaxhamel.control._mesh._finer_mesh import OnMesh
+from jaxhamel.control._mesh._free_arcs import ITERATIONS as FREE_ITERATIONS
 from jaxhamel.control._mesh._junctions import excess_at_nodes
 from jaxhamel.control._mesh._moving_nodes import ITERATIONS
 from jaxhamel.control._mesh._transfer import carried_over
@@ -43,6 +46,26 @@ def has_moving_nodes(search: AdaptiveSearch) -> bool:
     elif broken or len(search.rows) - search.since >= ITERATIONS:
         search.take_solution(search.moving.give_up())
     return search.moving.before is not None
+
+
+def has_free_arcs(search: AdaptiveSearch) -> bool:
+    """Whether the search goes on with unknown times of arcs, with the times found or, in vain, on a mesh with nodes closer
+    to them; otherwise the solution before is taken."""
+    if search.free_arcs.before is None:
+        return False
+    broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
+    done = bool(search.state.done)
+    if not (done or broken) and len(search.rows) - search.since < FREE_ITERATIONS:
+        return True
+    given = search.state, search.parts, search.tolerance
+    posed = search.free_arcs.end(*given) if done else None
+    if posed is None:
+        mesh = search.free_arcs.nearer()
+        search.take_solution(search.free_arcs.give_up())
+        return search.takes_mesh(mesh)
+    search.may_change_points = False
+    search.refinement.switches = search.free_arcs.meetings  # a finer mesh has nodes there, too
+    return search.takes_posed(posed)
 
 
 def corrects_arcs(search: AdaptiveSearch) -> bool:
@@ -75,18 +98,55 @@ def changes_points(search: AdaptiveSearch) -> bool:
 
     Gauss points cannot follow its arcs: an impulse of its multiplier needs a point at the node.
     """
-    if not (search.may_change_points and search.is_solved()):
+    if not _may_change_points(search):
         return False
     solved = Solved(search.tight, search.state, search.parts)
-    if search.parts is None or not needs_points_at_nodes(
-        solved.transcription, search.state, search.parts
-    ):
+    if not needs_points_at_nodes(solved.transcription, search.state, search.parts):
         return False
-    search.may_change_points, search.gauss = False, solved
+    return _takes_radau_points(search)
+
+
+def stops_swinging(search: AdaptiveSearch) -> bool:
+    """Continues with Radau points if the motion swings about a limit of order 1 between Gauss points; returns whether it
+    does.
+
+    It may do so where a control jumps from its own bound onto an arc of this limit: a polynomial that begins beside the
+    bound, and is on it at the points, lowers the cost.
+    """
+    if not _may_change_points(search) or search.tightening.rounds or search.free_arcs.failures:
+        return False
+    solved = Solved(search.tight, search.state, search.parts)
+    far = exceeded(search.transcription, search.state.w)
+    binds = np.any(binding(search.tight, search.state.w, search.state.duals), axis=(0, 1))
+    by_order = np.asarray(orders(solved.transcription, search.parts))
+    swings = np.any(far & (by_order == 1)) and np.any(binds & (by_order == 0))
+    return bool(swings) and _takes_radau_points(search)
+
+
+def _may_change_points(search: AdaptiveSearch) -> bool:
+    return search.may_change_points and search.is_solved() and search.parts is not None
+
+
+def _takes_radau_points(search: AdaptiveSearch) -> bool:
+    """Continues with Radau points on the same mesh; returns True."""
+    search.may_change_points, search.gauss = False, Solved(search.tight, search.state, search.parts)
     old, points = search.tight, rule("radau", len(search.tight.rule.points))
     own = on_mesh(search.mesh_of_first, old.shares, points)
     new = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
     return search.takes_mesh((new, carried_over(old, search.state, new)))
+
+
+def frees_arcs(search: AdaptiveSearch) -> bool:
+    """Continues with arcs as equations and their times as unknowns, if each begins where another ends; returns whether it
+    does."""
+    radau = search.tight.rule.points[-1] == 1.0
+    may_begin = search.refinement.may_align and (radau or search.may_change_points)
+    if not (may_begin and search.is_solved()) or search.tightening.rounds or search.arcs.arcs:
+        return False
+    state = search.free_arcs.begin(Solved(search.transcription, search.state, search.parts))
+    if state is not None:
+        search.go_on(state)
+    return state is not None
 
 
 def aligns(search: AdaptiveSearch) -> bool:
@@ -94,7 +154,7 @@ def aligns(search: AdaptiveSearch) -> bool:
 
     Not after a tightening: it moves the times at which limits bind, and the nodes would follow.
     """
-    if not search.is_solved() or search.tightening.rounds:
+    if not search.is_solved() or search.tightening.rounds or search.free_arcs.found is not None:
         return False
     solved = search.tight, search.state, search.parts
     kinks, kept = _has_kinks(search), search.arcs.times
@@ -105,7 +165,7 @@ def aligns(search: AdaptiveSearch) -> bool:
 
 def follows_arcs(search: AdaptiveSearch) -> bool:
     """Continues with limits of the state equal to their bounds on boundary arcs; returns whether it does."""
-    if not search.is_solved() or search.tightening.rounds:
+    if not search.is_solved() or search.tightening.rounds or search.free_arcs.found is not None:
         return False
     posed = search.arcs.begin(Solved(search.tight, search.state, search.parts))
     return posed is not None and search.takes_posed(posed)
@@ -118,11 +178,12 @@ def returns_to_gauss(search: AdaptiveSearch) -> bool:
     if gauss is None or not search.is_solved():
         return False
     search.gauss = None
-    if not search.arcs.arcs:
+    found = bool(search.arcs.arcs) or search.free_arcs.found is not None
+    if not found:
         search.take_solution(gauss)
         search.go_on(gauss.state)
         search.parts = gauss.parts
-    return not search.arcs.arcs
+    return not found
 
 
 def frees_nodes(search: AdaptiveSearch) -> bool:
@@ -193,7 +254,7 @@ def takes_finer_mesh(search: AdaptiveSearch) -> bool:
     if not (search.finer_mesh.may_begin and search.is_solved()):
         return False
     solved = Solved(search.tight, search.state, search.parts)
-    found = OnMesh(search.transcription, solved, search.moving.found)
+    found = OnMesh(search.transcription, solved, search.moving.found, search.free_arcs.found)
     if search.finer_mesh.is_asked(found) and _on_finer_mesh(search):
         return True
     if search.finer_mesh.was_better_than(found):

@@ -47,12 +47,15 @@ FIRST_CHANGES = (
     at_solution.has_moving_nodes,
     at_solution.corrects_arcs,
     at_solution.gives_up_unit,
+    at_solution.has_free_arcs,
+    at_solution.frees_arcs,
     before_solution.tries_bounds,
     at_solution.changes_points,
     at_solution.aligns,
     at_solution.follows_arcs,
 )
 LATER_CHANGES = (
+    at_solution.stops_swinging,
     at_solution.frees_nodes,
     at_solution.tightens,
     at_solution.stays_with_tighter_bounds,
@@ -93,7 +96,7 @@ class CollocationSearch(AdaptiveSearch):
         """
         if self.fine is not None:
             return to_arrays(*self.fine)
-        for part in (self.moving, self.arcs):
+        for part in (self.moving, self.free_arcs, self.arcs):
             if part.before is not None:
                 return to_arrays(*part.before[:2])
         now = self.transcription, self.state
@@ -148,7 +151,7 @@ class CollocationSearch(AdaptiveSearch):
         )  # fmt: skip
 
     def verdict(self) -> Verdict | None:
-        if any(x.before is not None for x in (self.moving, self.arcs, self.trial)):
+        if self.is_beside_solution() or self.trial.before is not None:
             return None
         many = counted(len(self.rows), self.unit)
         if self.has_elastic_end():
@@ -183,21 +186,28 @@ class CollocationSearch(AdaptiveSearch):
     def ending(self) -> Verdict | None:
         """The verdict of a search that has ended; where no start has led further, with the contradiction found before."""
         found = super().ending()
-        if found is not None and not found.converged and self._can_go_back():
-            self.go_back_to_coarser_mesh()
-            return self.verdict()
+        if found is not None and not found.converged and self._goes_back():
+            at_solution = cast(Verdict, self.verdict())
+            both = Verdict(False, f"{found.status}; {at_solution.status}")
+            return at_solution if at_solution.converged else both
         if found is None or found.converged or self.contradiction is None or self.has_elastic_end():
             return found
         self.fine = None
         return Verdict(False, f"{self._infeasible()}; later: {found.status}")
 
     def not_compiled_in_time(self) -> Verdict:
-        if self._can_go_back():
-            self.go_back_to_coarser_mesh()
+        if self._goes_back():
             return cast(Verdict, self.verdict())
         if self.rows:
             return Verdict(False, self._words(NO_TIME_TO_COMPILE))
         return super().not_compiled_in_time()
+
+    def _goes_back(self) -> bool:
+        """Goes back to a solution that the search had before, if there is one; returns whether there is."""
+        if self._can_go_back():
+            self.go_back_to_coarser_mesh()
+            return True
+        return self.end_beside_solution()
 
     def _can_go_back(self) -> bool:
         """Whether the search is on a finer mesh without a solution, and has one on the mesh before."""
@@ -242,11 +252,7 @@ class CollocationSearch(AdaptiveSearch):
 
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
-        if self._can_go_back():
-            self.go_back_to_coarser_mesh()
-        for part in (self.moving, self.arcs):
-            if part.before is not None:
-                self.take_solution(part.give_up())
+        self._goes_back()
         if self.trial.before is not None:
             self.take_solution(self.trial.end(self.transcription, self.state)[0])
         if self.tightening.best is not None and not bool(self.state.done):
@@ -257,7 +263,8 @@ class CollocationSearch(AdaptiveSearch):
         parts = None if self.elastic is not None else self.parts
         own = self.state._replace(w=self.own_iterate())
         solved = Solved(self.tight, own, parts)
-        given = solved, self.moving.found or solved, ending, self.tolerance
+        free = self.free_arcs.found or self.moving.found or solved
+        given = solved, free, ending, self.tolerance
         certificate = certify(self.transcription, *given, not self.scaling.failed)
         found = self.transcription, own.w, own.duals
         numbers = row["gradient_norm"], self.history, self.began

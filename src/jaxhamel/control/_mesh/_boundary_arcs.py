@@ -69,7 +69,7 @@ class BoundaryArc(NamedTuple):
         return self.begin == self.end
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """One bound of one row at all points, in their order: times, distances from the bound, multipliers, whether it binds."""
 
     times: Float[np.ndarray, " K"]
@@ -90,7 +90,7 @@ def arcs_of(transcription: Transcription, state: SearchState, parts: Parts) -> l
     by_row = orders(transcription, parts)
     for row, order in enumerate(by_row):
         if order == 1 or has_nodes:
-            for is_upper, side in _sides(transcription, state, row):
+            for is_upper, side in sides_of(transcription, state, row):
                 longest_touch = count if order == 2 else 0
                 times = _arcs_on(side, longest_touch)
                 found += [BoundaryArc(row, order, is_upper, *ends) for ends in times]
@@ -102,7 +102,7 @@ def needs_points_at_nodes(transcription: Transcription, state: SearchState, part
     if not transcription.limits or transcription.rule.points[-1] == 1.0:
         return False
     rows = [row for row, order in enumerate(orders(transcription, parts)) if order == 2]
-    sides = [side for row in rows for _, side in _sides(transcription, state, row)]
+    sides = [side for row in rows for _, side in sides_of(transcription, state, row)]
     return any(_arcs_on(side, 0) for side in sides)
 
 
@@ -119,7 +119,7 @@ def orders(transcription: Transcription, parts: Parts) -> list[int]:
     return np.where(by_control > 0.0, 0, np.where(first, 1, 2)).tolist()
 
 
-def _sides(transcription: Transcription, state: SearchState, row: int) -> list[tuple[bool, _Side]]:
+def sides_of(transcription: Transcription, state: SearchState, row: int) -> list[tuple[bool, Side]]:
     """The finite bounds of one row, each with whether it is the upper one; none of an equation."""
     slack, duals = np.asarray(state.w.slack, float)[..., row], state.duals
     lower, upper = (
@@ -138,7 +138,7 @@ def _sides(transcription: Transcription, state: SearchState, row: int) -> list[t
             z = np.asarray(z, float)[..., row].ravel()
             distance = distance.ravel()
             here = binds & (distance < 0.5 * np.max(distance)) & (z > 0.0)
-            found.append((is_upper, _Side(times, distance, z, here)))
+            found.append((is_upper, Side(times, distance, z, here)))
     return found
 
 
@@ -148,14 +148,14 @@ def point_times(transcription: Transcription) -> Float[np.ndarray, "N s"]:
     return shares[:-1, None] + np.diff(shares)[:, None] * np.asarray(transcription.rule.points)
 
 
-def _arcs_on(side: _Side, longest_touch: int) -> list[tuple[float, float]]:
+def _arcs_on(side: Side, longest_touch: int) -> list[tuple[float, float]]:
     """(begin, end) of the arcs on one bound; a run of at most `longest_touch` points is a touch point.
 
     A touch point is at the mean of the points' times, weighted with their multipliers: so an impulse between two points is
     represented.
     """
     found = []
-    for first, last in _runs(_on_bound(side)):
+    for first, last in runs(_on_bound(side)):
         these = slice(first, last + 1)
         if last - first < longest_touch:
             weights = np.maximum(side.multipliers[these], 0.0)
@@ -166,7 +166,7 @@ def _arcs_on(side: _Side, longest_touch: int) -> list[tuple[float, float]]:
     return [x for x in found if x[1] > AT_EDGE and x[0] < 1.0 - AT_EDGE]
 
 
-def _ends_of_arc(side: _Side, first: int, last: int) -> tuple[float, float]:
+def _ends_of_arc(side: Side, first: int, last: int) -> tuple[float, float]:
     """The times of the points `first` and `last`, or those of their neighbours' midpoints if the two are one point."""
     times = np.concatenate([[0.0], side.times, [1.0]])
     if first == last:
@@ -180,17 +180,17 @@ def _ends_of_arc(side: _Side, first: int, last: int) -> tuple[float, float]:
     return begin, 1.0 if last == len(side.times) - 1 else float(end)
 
 
-def _on_bound(side: _Side) -> Bool[np.ndarray, " K"]:
+def _on_bound(side: Side) -> Bool[np.ndarray, " K"]:
     """Whether the limit is on its bound at each point: it binds there, or lies close between two points where it binds."""
     on = side.binds.copy()
-    for first, last in _runs(side.distances < ON_BOUND * np.max(side.distances)):
+    for first, last in runs(side.distances < ON_BOUND * np.max(side.distances)):
         inside = np.flatnonzero(side.binds[first : last + 1])
         if inside.size:
             on[first + inside[0] : first + inside[-1] + 1] = True
     return on
 
 
-def _runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
+def runs(flags: Bool[np.ndarray, " K"]) -> list[tuple[int, int]]:
     """(first, last) index of each run of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]

@@ -35,12 +35,13 @@ class OnMesh(NamedTuple):
     """A solution on one mesh.
 
     - `own`: the transcription with the problem's own bounds; `solved`: with those of the search, and its last iterate.
-    - `moving`: the solution with unknown times of some nodes, None without one.
+    - `moving`: the solution with unknown times of some nodes, None without one; `arcs`: that with unknown times of arcs.
     """
 
     own: Transcription
     solved: Solved
     moving: Solved | None
+    arcs: Solved | None = None
 
 
 class FinerMesh:

@@ -1,0 +1,134 @@
+"""The part of a search in which all arcs of a motion along bounds are equations, and their times are unknowns.
+
+It is for arcs that meet (`_meeting_arcs`). With their times fixed, controls are not all on their bounds, and the polynomials
+of controls overshoot these: where the mesh says that a limit is met too late, the control leaves its bound before. With the
+times as unknowns the arcs determine the motion, and Newton's method finds it in a few iterations.
+
+It needs points at the nodes (Radau). Between Gauss points a polynomial may begin beside a bound and be on it at all points,
+which lowers the cost; the times then move away.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool
+
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._start import on_mesh
+from jaxhamel.control._collocation._tightening import largest_excess
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._interior_point import more_iterations
+from jaxhamel.control._interior_point._state import SearchState, Solved
+from jaxhamel.control._mesh._arc_errors import times_of
+from jaxhamel.control._mesh._arc_search import Posed
+from jaxhamel.control._mesh._boundary_arcs import as_limits, on_bounds
+from jaxhamel.control._mesh._meeting_arcs import meeting_arcs
+from jaxhamel.control._mesh._moving_nodes import fixed_again, freed
+from jaxhamel.control._mesh._switches import with_nodes_at
+from jaxhamel.control._mesh._transfer import carried_over
+
+FAILURES = 2  # the number of meshes on which the times were not found, after which they stay fixed
+ITERATIONS = 40  # the largest number of iterations with unknown times
+# The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
+# multipliers are zero up to the error of the transcription.
+WRONG = 3e-4
+
+
+class FreeArcs:
+    """The search for the times at which arcs meet; it comes at most once for each mesh.
+
+    - `before`: the solution with fixed times during this part of the search, otherwise None.
+    - `own`: the transcription with the problem's own limits, nodes near these times and Radau points; `problem`: the one
+      with arcs as equations and with unknown times.
+    - `nodes`: those at which arcs meet; `found`: the solution with unknown times, None without one.
+    """
+
+    def __init__(self, violation: float):
+        """**Arguments:** `violation`: that of the limits between the points, as a multiple of their sizes."""
+        self.violation, self.failures = violation, 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Prepares for another mesh."""
+        self.may_begin = True
+        self.before: Solved | None = None
+        self.own: Transcription | None = None
+        self.nodes: tuple[int, ...] = ()
+        self.problem: Transcription | None = None
+        self.found: Solved | None = None
+
+    def begin(self, solved: Solved) -> SearchState | None:
+        """The state from which the search continues with unknown times; None if arcs do not meet.
+
+        **Arguments:** `solved`: a solution of the problem with its own bounds.
+        """
+        old, state, parts = solved
+        if not self.may_begin or self.failures >= FAILURES or parts is None:
+            return None
+        arcs = meeting_arcs(old, state, parts)
+        times = times_of(arcs)
+        shares = with_nodes_at(np.asarray(old.shares, float), times) if times else None
+        if shares is None:
+            return None
+        self.may_begin, self.before = False, solved
+        points = rule("radau", len(old.rule.points))
+        own = on_mesh(old, jnp.asarray(shares), points)
+        self.own = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
+        searched = on_bounds(self.own, arcs)
+        state = carried_over(old, state, searched)
+        self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times)
+        self.problem, state = freed(Solved(searched, state, None), self.nodes)
+        return state
+
+    def nearer(self) -> tuple[Transcription, SearchState] | None:
+        """The problem with its own limits on the mesh with nodes at the estimated times, and the state from which its search
+        starts; None if the solution before has other points."""
+        if self.before is None or self.own is None:
+            return None
+        old = self.before.transcription
+        if self.own.rule.points != old.rule.points:
+            return None
+        return self.own, carried_over(old, self.before.state, self.own)
+
+    def give_up(self) -> Solved:
+        """Ends this part; returns the solution before it."""
+        assert self.before is not None
+        before, self.before = self.before, None
+        self.failures += 1
+        return before
+
+    def end(self, state: SearchState, parts: Any, tolerance: Scalar) -> Posed | None:
+        """Ends this part with the problem's own limits and the times that were found; None if these are not right.
+
+        They are not if a limit is violated, or if a multiplier has another sign than that of its bound.
+        """
+        if self.problem is None or self.own is None:
+            return None
+        free, fixed = fixed_again(Solved(self.problem, state, parts))
+        own = dataclasses.replace(self.own, shares=fixed[0].shares)
+        state = more_iterations(*fixed, tolerance, jnp.asarray(1))[0]
+        if not bool(state.done) or largest_excess(own, state) > self.violation:
+            return None
+        found = as_limits(own, fixed[0], state)
+        if found is None or _largest_wrong(found.wrong, state) > WRONG:
+            return None
+        self.before, self.found = None, free
+        return Posed(own, found.bounds, found.state)
+
+    @property
+    def meetings(self) -> list[float]:
+        """The times at which arcs were found to meet, as shares of the duration; empty without them."""
+        if self.found is None:
+            return []
+        shares = np.asarray(self.found.transcription.shares_at(self.found.state.w.p), float)
+        return shares[list(self.nodes)].tolist()
+
+
+def _largest_wrong(wrong: Bool[np.ndarray, "N s r"], state: SearchState) -> float:
+    """The largest multiplier of the wrong sign, as a share of the largest one."""
+    multipliers = np.abs(np.asarray(state.duals.limits, float))
+    tiny = float(np.finfo(float).tiny)
+    return float(np.max(multipliers[wrong], initial=0.0) / max(np.max(multipliers), tiny))
