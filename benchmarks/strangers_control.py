@@ -476,6 +476,50 @@ def least_time_with_speed():
     return least_time(2, 1.0, limit(lambda y, c: y[1:], -0.5, 0.5, name="speed"))
 
 
+def train_with_drag():
+    """v̇ = f − k v², |f| ≤ 1, v ≤ 1: full force, the speed kept, full brakes."""
+    rate = lambda t, y, c: jnp.stack([y[1], c[0] - 0.3 * y[1] ** 2])
+    given = state(3.0, 0.0), limited(-1.0, 1.0, "force"), control.FreeEndTime(1.0, 20.0)
+    given += (limit(lambda y, c: y[1:], upper=1.0, name="speed"),)
+    return problem(rate, [0.0, 0.0], [0.0, 4.0], zero(1), (end_time(),), given, [3.0, 0.0])
+
+
+def train_time() -> float:
+    root, a = 0.3**0.5, 0.3
+    way = (np.log(1 + a) - np.log(1 - a)) / (2 * a)
+    return float((np.arctanh(root) + np.arctan(root)) / root + 3.0 - way)
+
+
+def train_on_a_grade():
+    """A train on a line that becomes steeper halfway; its time by integrating the three arcs."""
+    rate = lambda t, y, c: jnp.stack(
+        [y[1], c[0] - 0.05 - 0.01 * y[1] ** 2 - 0.09 * jnp.tanh(10 * (y[0] - 3))]
+    )
+    given = state(6.0, 0.0), limited(-1.0, 1.0, "force"), control.FreeEndTime(2.0, 60.0)
+    given += (limit(lambda y, c: y[1:], upper=1.6, name="speed"),)
+    return problem(rate, [0.0, 0.0], [0.0, 6.0], zero(1), (end_time(),), given, [6.0, 0.0])
+
+
+def arm_with_rates():
+    """An arm of two links in the least time, with limits of both torques and of both joint rates."""
+
+    def rate(t, y, c):
+        q, v = y[:2], y[2:]
+        a, b, d = 1.5, 0.4, 0.4
+        M = jnp.array(
+            [[a + 2 * b * jnp.cos(q[1]), d + b * jnp.cos(q[1])], [d + b * jnp.cos(q[1]), d]]
+        )
+        h = -b * jnp.sin(q[1])
+        f = c - jnp.stack([h * v[1] * (2 * v[0] + v[1]), -h * v[0] ** 2])
+        return jnp.concatenate([v, jnp.linalg.solve(M, f)])
+
+    most = jnp.array([3.0, 1.5])
+    given = state(1.5, -1.0, 0.0, 0.0), limited(-most, most, "torques")
+    given += control.FreeEndTime(0.3, 20.0), limit(lambda y, c: y[2:], -1.2, 1.2, "joint rates")
+    target = [1.5, -1.0, 0.0, 0.0]
+    return problem(rate, [0.0, 0.5, 0.0, 0.0], [0.0, 2.0], zero(2), (end_time(),), given, target)
+
+
 def oscillator(start):
     """ẍ = −x + c, |c| ≤ 1, to rest in the least time, from rest at `start` (Pontryagin et al. 1962)."""
     rate = lambda t, y, c: jnp.stack([y[1], -y[0] + c[0]])
@@ -658,6 +702,9 @@ KNOWN = {
     "least jerk": Known(lambda: integrators(3, ENERGY, ()), 720.0, digits=1e-9),
     "least time, third order": Known(lambda: least_time(3, 1.0), 32.0 ** (1 / 3)),
     "least time, speed": Known(least_time_with_speed, 2.5),
+    "train with drag": Known(train_with_drag, train_time()),
+    "train on a grade": Known(train_on_a_grade, 5.221569325),
+    "arm with rates": Known(arm_with_rates, None),
     "oscillator, half a turn": Known(lambda: oscillator(2.0), float(np.pi)),
     "oscillator, three arcs": Known(lambda: oscillator(3.0), oscillator_time()),
     "regulator above a floor": Known(regulator_above_a_floor, 0.25 * 3**0.5 + 0.125 * (2 - float(np.arccosh(2.0)))),

@@ -79,3 +79,24 @@ def test_a_family_of_geodesics():
     assert result.cost == pytest.approx(float(jnp.pi) ** 2, rel=1e-12)
     assert result.certificate.second_order == "minimum, not isolated"
     assert result.certificate.holds
+
+
+def test_a_motion_that_touches_a_limit_at_one_point_is_in_no_family():
+    """A particle from rest to rest over the distance 1 in the time 1, ∫|c|² least, past a round obstacle of radius 1/5 in
+    the middle: 12 + 192/25 as it touches the top. With the limit at one collocation point the cost is the same wherever
+    the motion touches at this time, but the motion then crosses the obstacle beside the point.
+    """
+    away = control.PathLimit(
+        lambda t, q, u, control: jnp.sum((q[:2] - jnp.array([0.5, 0.0])) ** 2)[None],
+        0.04,
+        name="obstacle",
+    )
+    rest = jnp.array([1.0, 0.0, 0.0, 0.0])
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: jnp.concatenate([y[2:], c]), 4), jnp.zeros(4), jnp.zeros(0),
+        jnp.array([0.0, 1.0]), lambda t: jnp.array([6.0 - 12.0 * t, 4.0 * jnp.cos(2.0 * jnp.pi * t)]),
+        (control.ControlEnergy(2.0),), (control.StateAtEnd(q=rest), away),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(20))
+    assert result.cost == pytest.approx(12 + 192 / 25, rel=1e-3)
+    assert result.certificate.second_order != "minimum, not isolated"

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._certificate._violation import evaluated, largest_effect
+from jaxhamel.control._certificate._violation import evaluated, excesses, largest_effect
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, displaced
@@ -28,6 +28,8 @@ SECOND_ORDER = 0.1  # largest terms of second order in the equations of motion, 
 SHORTENED = 8  # a near step is shortened at most this number of times, to a quarter each
 # The largest change by which violations may explain that a cost is not quite equal, as a multiple of an equal one's.
 EXPLAINED = 10.0
+# An end keeps the limits between the points if it violates them there by at most this multiple of the solution's violation.
+KEPT = 3.0
 RETURNED = 0.1  # a search that ends within this share of its step has come back to the point
 
 
@@ -52,17 +54,18 @@ class End(NamedTuple):
 
     `change`: of the cost, relative to its size, infinite if the search fails; `distance`: from the point, relative to
     the step; `done`: converged; `doubt`: the part of the change that violations at both points may explain,
-    infinite if they are larger than the tolerance.
+    infinite if they are larger than the tolerance; `keeps`: whether limits hold between the points as they do at the point.
     """
 
     change: float
     distance: float
     done: bool
     doubt: float = 0.0
+    keeps: bool = True
 
     def is_lower(self, by: float) -> bool:
-        """Whether the cost falls by more than `by`, whatever the violations explain."""
-        return self.change + self.doubt < -by
+        """Whether the cost falls by more than `by`, whatever the violations explain, with the limits kept."""
+        return self.keeps and self.change + self.doubt < -by
 
 
 def kind_along(
@@ -168,7 +171,18 @@ def _again(
         change = np.inf
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
     distance = _largest_change(sizes, way) / _largest_change(sizes, step[:2])
-    return End(change, distance, bool(end.done), doubt)
+    keeps = _excess(transcription, end.w) <= max(
+        float(tolerance), KEPT * _excess(transcription, state.w)
+    )
+    return End(change, distance, bool(end.done), doubt, keeps)
+
+
+def _excess(transcription: Transcription, w: CollocationPoint) -> float:
+    """The largest violation of a limit, also between the points, as a multiple of the limit's size."""
+    if not transcription.limits:
+        return 0.0
+    sizes = np.asarray(size_of(transcription.sizes, "limits"))
+    return max(float(np.max(x / sizes)) for x in excesses(transcription, w))
 
 
 def _displaced(
@@ -204,13 +218,14 @@ def _kind_of_point(ends: list[End], lower: float, equal: float) -> str:
     """The kind of the point, from the ends of the searches on both sides.
 
     A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative, or
-    by no more than violations explain, up to `EXPLAINED` times as much.
+    by no more than violations explain, up to `EXPLAINED` times as much; neither if limits are violated between the points:
+    a motion that touches a limit at one of them may turn about this point.
     """
     if any(end.is_lower(lower) for end in ends):
         return "not a minimum"
     most = [equal + min(end.doubt, EXPLAINED * equal) for end in ends]
     level = [
-        end.done and abs(end.change) < x and end.distance > 0.3
+        end.done and end.keeps and abs(end.change) < x and end.distance > 0.3
         for end, x in zip(ends, most, strict=True)
     ]
     return "minimum, not isolated" if all(level) else "undecided"

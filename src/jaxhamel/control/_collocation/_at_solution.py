@@ -34,6 +34,9 @@ from jaxhamel.control._scaling._cost_unit import Solution
 
 # The largest number of iterations with bounds that have moved inwards once more.
 TIGHT_ITERATIONS = 120
+# The largest excess at which bounds that move inwards hardly change a solution, so that the one with unknown times of
+# switches still says whether its multipliers are unique, and has its derivatives.
+SLIGHT = 1e-6
 
 
 def has_moving_nodes(search: AdaptiveSearch) -> bool:
@@ -208,7 +211,8 @@ def tightens(search: AdaptiveSearch) -> bool:
         return False
     solved = Solved(search.tight, search.state, search.parts)
     search.tight, search.state, search.parts = search.tightening.next(search.transcription, solved)
-    if search.state is not solved.state:
+    hardly = search.tightening.best is None or search.tightening.best[0] <= SLIGHT
+    if search.state is not solved.state and not hardly:
         search.moving.found = None
     search.tightening.began = len(search.rows)
     return not bool(search.state.done)

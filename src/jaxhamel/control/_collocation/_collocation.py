@@ -36,7 +36,7 @@ class Collocation(eqx.Module):
       `solve_family`); None: those of the problem's `ts`, which stay unless `error` is given.
     - `degree`: s; `points`: `"gauss"` (order 2s), `"radau"` (order 2s − 1, with a point at each node), or `"auto"`: Radau
       points if there are path limits, and all of them are limits of the state alone, otherwise Gauss points until a limit
-      of positions binds at the solution.
+      of positions binds at the solution, or arcs of limits of velocities and of controls meet.
     - `tolerance`: of stationarity and complementarity, scaled as by IPOPT, and of violation; at least 1e-5 in single
       precision.
     - `max_iterations`, `max_seconds`: limits of the search, compilation included; with `intervals="auto"` iterations are
