@@ -89,3 +89,15 @@ def test_ipopt_works_in_sizes():
         np.testing.assert_allclose(result.cost / distance**2, cost, rtol=1e-8)
         iterations.append(len(result.history["cost"]))
     assert iterations[1] <= iterations[0]
+
+
+def test_ipopt_ends_while_time_is_left_to_compile_the_search(monkeypatch):
+    """The first iteration comes after 2 s, the second one after 4 s, and 5 s are given: after the second one less than 2 s
+    are left."""
+    times = iter(range(1, 100))
+    monkeypatch.setattr(CollocationSearch, "elapsed", lambda search: float(next(times)))
+    search = CollocationSearch(control.Collocation(2, 2, max_seconds=5.0), every_kind())
+    program = _SparseProgram(search)
+    numbers = (1.0, 0.0, 0.0, 1e-3, 0.0, 0.0, 0.0, 1.0, 1)
+    assert [program._note(0, k, *numbers) for k in range(2)] == [True, False]
+    assert program.compiling == 2.0
