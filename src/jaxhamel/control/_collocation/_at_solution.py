@@ -10,8 +10,6 @@ import numpy as np
 
 from jaxhamel.control._certificate._certificate import bounds_of
 from jaxhamel.control._certificate._cost_error import kink_excess
-from jaxhamel.control._certificate._endings import exceeded
-from jaxhamel.control._certificate._violation import binding
 from jaxhamel.control._collocation._adaptive_search import AdaptiveSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import (
@@ -23,7 +21,7 @@ from jaxhamel.control._collocation._tightening import (
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._state import Solved
 from jaxhamel.control._mesh._arc_search import ITERATIONS as ARC_ITERATIONS
-from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes, orders
+from jaxhamel.control._mesh._boundary_arcs import needs_points_at_nodes
 from jaxhamel.control._mesh._finer_mesh import PATIENCE as FINER_ITERATIONS
 from jaxhamel.control._mesh._finer_mesh import OnMesh
 from jaxhamel.control._mesh._free_arcs import ITERATIONS as FREE_ITERATIONS
@@ -52,8 +50,8 @@ def has_moving_nodes(search: AdaptiveSearch) -> bool:
 
 
 def has_free_arcs(search: AdaptiveSearch) -> bool:
-    """Whether the search goes on with unknown times of arcs, with the times found or, in vain, on a mesh with nodes closer
-    to them; otherwise the solution before is taken."""
+    """Whether the search goes on with unknown times of arcs, or with the times found; otherwise the solution before is
+    taken."""
     if search.free_arcs.before is None:
         return False
     broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
@@ -63,9 +61,8 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     given = search.state, search.parts, search.tolerance
     posed = search.free_arcs.end(*given) if done else None
     if posed is None:
-        mesh = search.free_arcs.nearer()
         search.take_solution(search.free_arcs.give_up())
-        return search.takes_mesh(mesh)
+        return False
     search.may_change_points = False
     search.refinement.switches = search.free_arcs.meetings  # a finer mesh has nodes there, too
     return search.takes_posed(posed)
@@ -101,38 +98,14 @@ def changes_points(search: AdaptiveSearch) -> bool:
 
     Gauss points cannot follow its arcs: an impulse of its multiplier needs a point at the node.
     """
-    if not _may_change_points(search):
+    if not (search.may_change_points and search.is_solved()):
         return False
     solved = Solved(search.tight, search.state, search.parts)
-    if not needs_points_at_nodes(solved.transcription, search.state, search.parts):
+    if search.parts is None or not needs_points_at_nodes(
+        solved.transcription, search.state, search.parts
+    ):
         return False
-    return _takes_radau_points(search)
-
-
-def stops_swinging(search: AdaptiveSearch) -> bool:
-    """Continues with Radau points if the motion swings about a limit of order 1 between Gauss points; returns whether it
-    does.
-
-    It may do so where a control jumps from its own bound onto an arc of this limit: a polynomial that begins beside the
-    bound, and is on it at the points, lowers the cost.
-    """
-    if not _may_change_points(search) or search.tightening.rounds or search.free_arcs.failures:
-        return False
-    solved = Solved(search.tight, search.state, search.parts)
-    far = exceeded(search.transcription, search.state.w)
-    binds = np.any(binding(search.tight, search.state.w, search.state.duals), axis=(0, 1))
-    by_order = np.asarray(orders(solved.transcription, search.parts))
-    swings = np.any(far & (by_order == 1)) and np.any(binds & (by_order == 0))
-    return bool(swings) and _takes_radau_points(search)
-
-
-def _may_change_points(search: AdaptiveSearch) -> bool:
-    return search.may_change_points and search.is_solved() and search.parts is not None
-
-
-def _takes_radau_points(search: AdaptiveSearch) -> bool:
-    """Continues with Radau points on the same mesh; returns True."""
-    search.may_change_points, search.gauss = False, Solved(search.tight, search.state, search.parts)
+    search.may_change_points, search.gauss = False, solved
     old, points = search.tight, rule("radau", len(search.tight.rule.points))
     own = on_mesh(search.mesh_of_first, old.shares, points)
     new = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)

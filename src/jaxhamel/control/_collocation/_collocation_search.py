@@ -55,7 +55,6 @@ FIRST_CHANGES = (
     at_solution.follows_arcs,
 )
 LATER_CHANGES = (
-    at_solution.stops_swinging,
     at_solution.frees_nodes,
     at_solution.tightens,
     at_solution.stays_with_tighter_bounds,

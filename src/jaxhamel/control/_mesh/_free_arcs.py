@@ -83,16 +83,6 @@ class FreeArcs:
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
         return state
 
-    def nearer(self) -> tuple[Transcription, SearchState] | None:
-        """The problem with its own limits on the mesh with nodes at the estimated times, and the state from which its search
-        starts; None if the solution before has other points."""
-        if self.before is None or self.own is None:
-            return None
-        old = self.before.transcription
-        if self.own.rule.points != old.rule.points:
-            return None
-        return self.own, carried_over(old, self.before.state, self.own)
-
     def give_up(self) -> Solved:
         """Ends this part; returns the solution before it."""
         assert self.before is not None

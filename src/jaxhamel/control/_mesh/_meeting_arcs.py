@@ -29,7 +29,7 @@ from jaxhamel.control._mesh._boundary_arcs import (
 LONGEST_GAP = 2
 AT_EDGE = 1  # an arc begins with the motion if this number of points, or fewer, come before it; likewise at its end
 SHORTEST = (
-    2  # the least number of points of an arc of a control, unless the motion begins or ends with it
+    2  # the least number of points of an arc of a control that is not at an end of the motion
 )
 
 
@@ -48,7 +48,7 @@ def meeting_arcs(
 ) -> list[BoundaryArc]:
     """All arcs of a solution, if each of their inner ends is where another arc begins, and the other way round.
 
-    None otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does.
+    No arcs otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does.
     """
     by_row = orders(transcription, parts)
     found = [x for row, order in enumerate(by_row) for x in _runs(transcription, state, row, order)]
