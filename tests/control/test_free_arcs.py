@@ -6,6 +6,9 @@ its speed is V, keeps it, and brakes. With a = √k V the three parts take
     t₁ = artanh(a)/√k ,  t₂ = (L − x₁ − x₃)/V ,  t₃ = arctan(a)/√k ,  x₁ = −ln(1 − a²)/(2k) ,  x₃ = ln(1 + a²)/(2k) .
 """
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._collocation._at_solution import has_free_arcs
 from jaxhamel.control._mesh._meeting_arcs import _meeting, _on, _Run
 
 DRAG, FASTEST, LENGTH = 0.3, 1.0, 3.0
@@ -88,6 +92,18 @@ def test_a_search_whose_iterations_end_beside_a_solution_has_it(fast):
     assert len(few.history["cost"]) == last
     assert few.status.startswith(f"out of iterations ({last}): best so far; met at the")
     assert few.cost == pytest.approx(fast.cost, rel=1e-4)
+
+
+def test_no_further_program_without_time_for_it():
+    """The problem with fixed times is compiled once more; without time for that the solution before counts."""
+    taken, solution = [], object()
+    arcs = SimpleNamespace(before=solution, give_up=lambda: solution)
+    search = SimpleNamespace(
+        free_arcs=arcs, state=SimpleNamespace(done=True, stuck=0), parts=None, tolerance=1e-9, since=0,
+        rows=[{"cost": 1.0}], has_time=lambda: False, take_solution=taken.append,
+    )  # fmt: skip
+    assert not has_free_arcs(cast(Any, search))
+    assert taken == [solution]
 
 
 def run(row, first, last, is_upper=True):

@@ -274,6 +274,10 @@ class AdaptiveSearch(AbstractSearch):
                 return True
         return False
 
+    def has_time(self) -> bool:
+        """Whether more time is left than the first iteration took, which is enough to compile a small program."""
+        return self.seconds - self.elapsed() > self.rows[0]["seconds"]
+
     def is_hopeless(self) -> bool:
         """Whether the iterate is far from feasible and the search is stuck or, in its latest iterations, too slow."""
         rows, tolerance = self.rows[self.since :], float(self.tolerance)

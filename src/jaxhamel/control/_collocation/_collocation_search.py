@@ -166,7 +166,7 @@ class CollocationSearch(AdaptiveSearch):
         if not self.rows:
             return None
         at = self.transcription, self.own_iterate()
-        if broken := not_finite(*at, self.rows[-1], self.parts, self._has_time()):
+        if broken := not_finite(*at, self.rows[-1], self.parts, self.has_time()):
             return Verdict(False, broken)
         cost = self.rows[-1]["cost"]
         if cost < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
@@ -212,10 +212,6 @@ class CollocationSearch(AdaptiveSearch):
         """Whether the search is on a finer mesh without a solution, and has one on the mesh before."""
         return self.finer_mesh.before is not None and self.elastic is None and not self.is_solved()
 
-    def _has_time(self) -> bool:
-        """Whether more time is left than the first iteration took, which is enough to compile a small program."""
-        return self.seconds - self.elapsed() > self.rows[0]["seconds"]
-
     def _stalls(self) -> bool:
         """Whether a search close to feasible points has come no closer to a stationary one in `STALL` iterations."""
         rows, close = self.rows[self.since :][-STALL:], 100 * float(self.tolerance)
@@ -231,7 +227,7 @@ class CollocationSearch(AdaptiveSearch):
 
         It is empty if there are none, if the search has looked for them before, or if too little time is left.
         """
-        if self.examined_kinks or not self._has_time():
+        if self.examined_kinks or not self.has_time():
             return ""
         self.examined_kinks = True
         return rough(self.transcription, self.own_iterate())
