@@ -105,13 +105,13 @@ def is_worth_it(closed, batched: list[bool], few: bool = True) -> bool:
 
 
 def _most_scalars(equations: list[tuple[Any, int]]) -> float:
-    """The largest number of scalar operations in place of these equations, each with its number of executions."""
+    """The largest number of scalar operations that may replace these equations, given how often each is executed."""
     of_loops = min(LONGEST_OF_LOOPS, LONGEST_GROWTH * _executions(equations))
     return max(SHORT, LONGEST_GROWTH * len(equations), of_loops)
 
 
 def _most_of_launches(equations: list[tuple[Any, int]]) -> float:
-    """The largest number of scalar operations in place of equations that XLA does not fuse into one kernel."""
+    """The largest number of scalar operations that may replace equations which XLA launches one by one."""
     return min(LONGEST_OF_LAUNCHES, LONGEST_GROWTH_OF_LAUNCHES * _executions(equations))
 
 

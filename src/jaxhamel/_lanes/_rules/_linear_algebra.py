@@ -76,7 +76,7 @@ def _most_of_factors(graph: Graph, matrices: Nodes) -> int:
 
 
 def _room(graph: Graph, matrices: Nodes) -> int:
-    """The operations that a fusion may have beside those which compute the matrices.
+    """The number of operations that a fusion has left after those that compute the matrices.
 
     Nodes that the matrices do not need are not counted, since they may be removed later; beyond `MOST_SCALARS` there is no
     room.

@@ -8,16 +8,16 @@ repeated. Timings: docs/performance.md#many-vectors.
 
 from jaxhamel._lanes._xla_cpu._pieces import MOST_VECTORS, Split, total
 
-# A program is divided unless the parts together have more operations than this multiple of its own: a loop that is not
-# vectorised takes about this multiple of the time.
+# A program stays whole if its parts would have more than this multiple of its operations in all. Dividing it would gain
+# nothing then: a loop that is not vectorised takes about this multiple of the time.
 MOST_REPEATED = 4
 
 
 def with_fewer_vectors(graph, parts: Split) -> list[Split]:
     """Divides a program into parts that read and write at most `MOST_VECTORS` vectors each.
 
-    Results that need too many inputs each are one more part. The program stays whole if it has no more vectors, or if too
-    many operations were repeated.
+    Results each of which needs too many inputs form one more part. The program stays whole if its vectors are few enough,
+    or if its parts would repeat too many operations.
     """
     own = [i for i in parts.given if graph.nodes[i].batched]
     if len(own) + len(parts.results) <= MOST_VECTORS:

@@ -25,9 +25,9 @@ from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._tracing import in_fusions, is_compiled_with_options
 from jaxhamel._lanes._xla_cpu._fusion import flat_program, fusions_work, lower_fusion
 
-# The fewest operations of a fusion: with fewer a window (`_one_loop`) is faster. Where a shorter form of a program exists,
-# such as a loop over the stages of a step, a fusion has at most `LONGEST_FUSION`: 25,000 operations take 18 s to trace and
-# compile (docs/performance.md#fusions-of-ensembles).
+# The fewest operations of a fusion: with fewer a window (`_one_loop`) is faster. Some programs have a shorter form, such as
+# a loop over the stages of a step. They become a fusion up to `LONGEST_FUSION` only: 25,000 operations take 18 s to trace
+# and compile (docs/performance.md#fusions-of-ensembles).
 SHORTEST_FUSION, LONGEST_FUSION = 2_000, 30_000
 # A program without a shorter form, such as the transpose of a long stage, is a fusion up to this length: cut into loops it
 # takes longer to compile and to run (docs/performance.md#many-vectors).

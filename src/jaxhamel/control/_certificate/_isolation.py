@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._certificate._violation import evaluated, excesses, largest_effect
+from jaxhamel.control._certificate._violation import evaluated, largest_effect
+from jaxhamel.control._collocation._tightening import largest_excess
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, more_iterations
 from jaxhamel.control._interior_point._state import SearchState, displaced
@@ -28,7 +29,8 @@ SECOND_ORDER = 0.1  # largest terms of second order in the equations of motion, 
 SHORTENED = 8  # a near step is shortened at most this number of times, to a quarter each
 # The largest change by which violations may explain that a cost is not quite equal, as a multiple of an equal one's.
 EXPLAINED = 10.0
-# An end keeps the limits between the points if it violates them there by at most this multiple of the solution's violation.
+# The motion at an end keeps the limits if it violates them, between the points too, by at most this multiple of the
+# solution's own violation.
 KEPT = 3.0
 RETURNED = 0.1  # a search that ends within this share of its step has come back to the point
 
@@ -171,18 +173,9 @@ def _again(
         change = np.inf
     way, sizes = (end.w.c - state.w.c, end.w.p - state.w.p), transcription.sizes
     distance = _largest_change(sizes, way) / _largest_change(sizes, step[:2])
-    keeps = _excess(transcription, end.w) <= max(
-        float(tolerance), KEPT * _excess(transcription, state.w)
-    )
+    own = largest_excess(transcription, state)
+    keeps = largest_excess(transcription, end) <= max(float(tolerance), KEPT * own)
     return End(change, distance, bool(end.done), doubt, keeps)
-
-
-def _excess(transcription: Transcription, w: CollocationPoint) -> float:
-    """The largest violation of a limit, also between the points, as a multiple of the limit's size."""
-    if not transcription.limits:
-        return 0.0
-    sizes = np.asarray(size_of(transcription.sizes, "limits"))
-    return max(float(np.max(x / sizes)) for x in excesses(transcription, w))
 
 
 def _displaced(

@@ -202,7 +202,7 @@ class CollocationSearch(AdaptiveSearch):
         return super().not_compiled_in_time()
 
     def _goes_back(self) -> bool:
-        """Goes back to a solution that the search had before, if there is one; returns whether there is."""
+        """Takes up an earlier solution, on a coarser mesh or with fixed times, if there is one; returns whether it does."""
         if self._can_go_back():
             self.go_back_to_coarser_mesh()
             return True

@@ -61,7 +61,8 @@ class FreeArcs:
         self.found: Solved | None = None
 
     def begin(self, solved: Solved) -> SearchState | None:
-        """The state from which the search continues with unknown times; None if arcs do not meet.
+        """Poses the problem with the times of arcs as unknowns; returns the state from which its search starts, or None if
+        the arcs of the solution do not meet.
 
         **Arguments:** `solved`: a solution of the problem with its own bounds.
         """
@@ -110,7 +111,7 @@ class FreeArcs:
 
     @property
     def meetings(self) -> list[float]:
-        """The times at which arcs were found to meet, as shares of the duration; empty without them."""
+        """The times at which one arc ends and another begins, as shares of the duration; empty if they were not found."""
         if self.found is None:
             return []
         shares = np.asarray(self.found.transcription.shares_at(self.found.state.w.p), float)

@@ -46,9 +46,9 @@ class _Run(NamedTuple):
 def meeting_arcs(
     transcription: Transcription, state: SearchState, parts: Parts
 ) -> list[BoundaryArc]:
-    """All arcs of a solution, if each of their inner ends is where another arc begins, and the other way round.
+    """All arcs of a solution, if they meet: inside the motion, each arc ends where another one begins.
 
-    No arcs otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does.
+    An empty list otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does.
     """
     by_row = orders(transcription, parts)
     found = [x for row, order in enumerate(by_row) for x in _runs(transcription, state, row, order)]
