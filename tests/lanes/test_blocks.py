@@ -1,5 +1,7 @@
 """Factorisations of large matrices stay operations on arrays, while the operations around them run in lanes."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import jaxlib.version
@@ -29,13 +31,13 @@ MATRIX = ROOTS @ np.swapaxes(ROOTS, 1, 2) + LARGE * np.eye(LARGE)
 RHS, SHARED = RNG.normal(size=(LANES, LARGE)), RNG.normal(size=LARGE)
 
 
-def of_one(matrix, rhs, shared):
+def of_one(matrix, rhs, shared, n=N):
     """Solves a large symmetric system, whose solution enters the smaller matrix of a second one; also a Cholesky factor
     and a determinant."""
     x = symmetric_solve(matrix, jnp.sin(rhs) * shared)
-    small = matrix[:N, :N] * jnp.cos(x[0])
-    y = jnp.linalg.solve(small, x[:N])
-    return x * x, y, jnp.linalg.cholesky(matrix[:N, :N]), jnp.linalg.det(small / LARGE)
+    small = matrix[:n, :n] * jnp.cos(x[0])
+    y = jnp.linalg.solve(small, x[:n])
+    return x * x, y, jnp.linalg.cholesky(matrix[:n, :n]), jnp.linalg.det(small / LARGE)
 
 
 def by_numpy(matrix, rhs, shared):
@@ -45,9 +47,10 @@ def by_numpy(matrix, rhs, shared):
     return x * x, y, np.linalg.cholesky(matrix[:N, :N]), np.linalg.det(small / LARGE)
 
 
-def total(transform):
+def total(transform, n):
     """Returns a function whose value is a sum over all results, for gradients."""
-    return lambda *given: sum(jnp.sum(jnp.sin(x)) for x in transform(of_one)(*given))
+    one = partial(of_one, n=n)
+    return lambda *given: sum(jnp.sum(jnp.sin(x)) for x in transform(one)(*given))
 
 
 in_lanes = jax.jit(lanes(of_one, (0, 0, None)))
@@ -61,11 +64,17 @@ def test_values_are_those_of_numpy():
         np.testing.assert_allclose(x, exact, rtol=1e-11, atol=1e-15)
 
 
-def test_gradients_are_those_of_vmap():
-    axes = (0, 0, None)
-    gradient = lambda f: jax.jit(jax.grad(f, (0, 1, 2)))(MATRIX, RHS, SHARED)
-    found = gradient(total(lambda f: lanes(f, axes)))
-    expected = gradient(total(lambda f: jax.vmap(f, axes)))
+def test_gradients_are_those_of_vmap(monkeypatch):
+    """With half of the rows, and with limits for half of the rows, since the time to compile grows like their cube."""
+    monkeypatch.setattr(_linear_algebra, "MOST_ROWS", dict.fromkeys(_linear_algebra.MOST_ROWS, 4))
+    monkeypatch.setattr(_linear_algebra, "LONGEST_FACTORS", 112)
+    monkeypatch.setattr(_linear_algebra, "LONGEST_SOLUTION", 500)
+    axes, rows = (0, 0, None), LARGE // 2
+    given = MATRIX[:, :rows, :rows], RHS[:, :rows], SHARED[:rows]
+    of_lanes = jax.jit(jax.grad(total(lambda f: lanes(f, axes), 5), (0, 1, 2)))
+    assert of_lanes.lower(*given).as_text().count("lapack") > 3  # blocks, not written out
+    found = of_lanes(*given)
+    expected = jax.jit(jax.grad(total(lambda f: jax.vmap(f, axes), 5), (0, 1, 2)))(*given)
     for x, exact in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, exact, rtol=1e-10, atol=1e-13 * np.abs(exact).max())
 
@@ -176,24 +185,32 @@ def solutions(x):
     return jnp.linalg.solve(matrix, x[0]), jnp.linalg.cholesky(x @ x.T + len(x) * jnp.eye(len(x)))
 
 
+def everything(y, x, rate):
+    """Solutions, their rates, and a gradient, by one row y of the matrix."""
+    of_row = lambda y: solutions(x.at[1].set(y))
+    found, rates = jax.jvp(of_row, (y,), (rate,))
+    return found, rates, jax.grad(lambda y: sum(jnp.sum(jnp.sin(z)) for z in of_row(y)))(y)
+
+
+everything_of_one = jax.jit(everything)
+
+
 @pytest.mark.parametrize(("count", "compiled"), [(2, jax.jit), (32, ensemble.jit)])
 def test_full_matrices_of_up_to_sixteen_rows_are_written_out(count, compiled):
     """In one kernel for few lanes, and in a fusion for many: values by NumPy, rates and gradients one by one."""
     rng = np.random.default_rng(N)
     x, rate = rng.uniform(0.2, 1.5, (2, count, N, N)) + 3 * np.roll(np.eye(N), 1, axis=0)
-
-    def everything(y, x, rate):  # by one row of the matrix
-        of_row = lambda y: solutions(x.at[1].set(y))
-        found, rates = jax.jvp(of_row, (y,), (rate,))
-        return found, rates, jax.grad(lambda y: sum(jnp.sum(jnp.sin(z)) for z in of_row(y)))(y)
-
     found = compiled(lanes(everything))(x[:, 1], x, rate[:, 1])
-    expected = jax.lax.map(lambda each: everything(*each), (x[:, 1], x, rate[:, 1]))
+    each = [everything_of_one(*given) for given in zip(x[:, 1], x, rate[:, 1], strict=True)]
+    expected = jax.tree.map(lambda *x: np.stack(x), *each)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11 * np.abs(other).max())
     matrix = np.roll(np.sin(x), 1, axis=1) + 0.1 * x @ np.swapaxes(x, 1, 2)
     exact = np.linalg.solve(matrix, x[:, 0, :, None])[..., 0]
     np.testing.assert_allclose(found[0][0], exact, rtol=1e-9, atol=1e-11)
+
+
+def test_full_matrices_of_more_than_sixteen_rows_are_blocks():
     blocks = lambda n: (
         scalarise(jax.make_jaxpr(solutions)(np.eye(n)), [True], blocks=True, few=True).graph.blocks
     )
