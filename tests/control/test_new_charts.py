@@ -75,37 +75,50 @@ def displaced(search, size, key=0):
 
 def test_pairings_with_tangent_vectors_stay(solved):
     """λ·r = λ′·r′ for residuals r of nodes and stages, r′ = dφ·r by forward mode through the change of the charts."""
-    space, n = solved.transcription.system.space, solved.transcription.system.space.dim
+    t, n = solved.transcription, solved.transcription.system.space.dim
     w, duals = displaced(solved, 0.3), solved.state.duals
-    moved = rebased(solved.transcription, InCharts(w, duals.costates, duals.stages))
-    new = moved.w
+    moved = rebased(t, InCharts(w, duals.costates, duals.stages))
+    N, s = w.X.shape[:2]
+    nodes, stages = np.repeat(np.arange(1, N), 1 + s), np.tile(np.arange(1 + s), N - 1)
 
-    def pushed(base, node, at, residual):
-        change = lambda xi: space.local(node, space.retract(base, xi))
+    def both(node, stage):
+        """A node (stage 0) and its stages, one after the other."""
+        return jnp.concatenate([node[:N, None], stage], axis=1)[nodes, stages]
+
+    at, old = both(w.x, w.X), both(duals.costates, duals.stages)
+    now = both(moved.costates, moved.stages)
+    r = jax.random.normal(jax.random.key(1), at.shape, at.dtype)
+
+    @jax.jit
+    @jax.vmap
+    def pushed(i, at, residual):
+        base, node = along(w.q, i), along(moved.w.q, i)
+        change = lambda xi: t.system.space.local(node, t.system.space.retract(base, xi))
         return jax.jvp(change, (at[:n],), (residual[:n],))[1]
 
-    for i in range(1, w.X.shape[0]):
-        base, node = along(w.q, i), along(new.q, i)
-        pairs = [(w.x[i], duals.costates[i], moved.costates[i])]
-        pairs += [(w.X[i, j], duals.stages[i, j], moved.stages[i, j]) for j in range(w.X.shape[1])]
-        for k, (at, old, now) in enumerate(pairs):
-            r = jax.random.normal(jax.random.key(10 * i + k), at.shape, at.dtype)
-            after = now[:n] @ pushed(base, node, at, r) + now[n:] @ r[n:]
-            np.testing.assert_allclose(after, old @ r, rtol=1e-11, atol=1e-11)
+    after = np.concatenate([pushed(nodes, at, r), r[:, n:]], axis=1)
+    np.testing.assert_allclose(np.sum(now * after, 1), np.sum(old * r, 1), rtol=1e-11, atol=1e-11)
     np.testing.assert_array_equal(moved.stages[0], duals.stages[0])  # the first chart stays
     np.testing.assert_array_equal(moved.costates[0], duals.costates[0])
 
 
 def test_states_stay_where_they_are(solved):
     """The change of the charts moves no node, and no stage."""
-    space, n = solved.transcription.system.space, solved.transcription.system.space.dim
-    w = displaced(solved, 0.3)
-    new = about_nodes(solved.transcription, w)
-    for i in range(w.X.shape[0]):
-        for at, then in [(w.x[i], new.x[i]), (w.X[i, 1], new.X[i, 1])]:
-            before = space.retract(along(w.q, i), at[:n])
-            after = space.retract(along(new.q, i), then[:n])
-            np.testing.assert_allclose(space.local(before, after), 0.0, atol=1e-12)
+    t, n = solved.transcription, solved.transcription.system.space.dim
+    space, w = t.system.space, displaced(solved, 0.3)
+    new = about_nodes(t, w)
+
+    @jax.jit
+    @jax.vmap
+    def distances(i):
+        pairs = jnp.stack([w.x[i], w.X[i, 1]]), jnp.stack([new.x[i], new.X[i, 1]])
+        before, after = (
+            jax.vmap(lambda at, q=q: space.retract(along(q, i), at[:n]))(x)
+            for q, x in zip((w.q, new.q), pairs, strict=True)
+        )
+        return jax.vmap(space.local)(before, after)
+
+    np.testing.assert_allclose(distances(np.arange(len(w.X))), 0.0, atol=1e-12)
 
 
 def after_a_step(search, size):
@@ -135,14 +148,18 @@ def test_steps_leave_a_gradient_of_second_order(solved, size):
 
 def test_the_discrete_problem_does_not_depend_on_the_charts(solved):
     """Cost and residuals of displaced points are the same in charts about other bases; the residuals turn with the chart."""
-    t, w = solved.transcription, displaced(solved, 0.2)
-    (cost, there), (same, here) = evaluate(t, w), evaluate(t, about_nodes(t, w))
+    t, duals = solved.transcription, solved.state.duals
+
+    @jax.jit
+    def in_both(w):
+        new = rebased(t, InCharts(w, duals.costates, duals.stages))
+        defects = values_of(t, new.w, parts_of(t, new.w, duals))[1].stages
+        return evaluate(t, w), evaluate(t, about_nodes(t, w)), new.stages, defects
+
+    (cost, there), (same, here), stages, defects = in_both(displaced(solved, 0.2))
     np.testing.assert_allclose(cost, same, rtol=1e-13)
-    duals = solved.state.duals
-    new = rebased(t, InCharts(w, duals.costates, duals.stages))
-    before, after = duals.stages * there.stages, new.stages * here.stages
+    before, after = duals.stages * there.stages, stages * here.stages
     np.testing.assert_allclose(before.sum(2), after.sum(2), rtol=1e-9, atol=1e-11)
-    defects = values_of(t, new.w, parts_of(t, new.w, duals))[1].stages
     np.testing.assert_allclose(here.stages, defects, atol=1e-12)
 
 
