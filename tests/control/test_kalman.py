@@ -124,7 +124,7 @@ def normalised_errors(key, P, off, estimator=body_filter, samples=SAMPLES):
 
 def inside(values):
     """Fraction of the times at which the mean over the runs lies within its 95 % band of the χ² distribution."""
-    low, high = chi2.ppf([0.025, 0.975], 6 * RUNS) / (6 * RUNS)
+    low, high = np.asarray(chi2.ppf([0.025, 0.975], 6 * RUNS)) / (6 * RUNS)
     mean = np.asarray(values).mean(axis=0)
     return np.mean((mean > low) & (mean < high))
 
