@@ -36,7 +36,8 @@ class BoundaryArc(NamedTuple):
     """The times, as shares of the duration, between which a row of the limits is on its bound; equal for a touch point.
 
     `order`: the order of the limit, where 2 stands for all higher ones, too; `inward`: the distance by which its bound is
-    moved inwards on the arc, so that the limit holds between the points, too.
+    moved inwards on the arc, so that the limit holds between the points, too; `is_smooth`: whether a control reaches its
+    bound without a jump at the time `begin`.
     """
 
     row: int
@@ -45,6 +46,7 @@ class BoundaryArc(NamedTuple):
     begin: float
     end: float
     inward: float = 0.0
+    is_smooth: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -223,11 +225,12 @@ def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Tran
 
 
 def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, "N s"]:
-    """Marks the points at which the limit equals its bound: those of the arc's intervals and, for a limit of the state, the
-    node at which the arc begins."""
+    """Marks the points at which the limit equals its bound: those of the arc's intervals and, for a limit of the state or a
+    control that does not jump there, the node at which the arc begins."""
     on, found = arc.intervals(transcription), np.zeros(transcription.lower.shape[:2], bool)
     found[on] = True
-    if arc.order > 0 and on.start > 0 and transcription.rule.points[-1] == 1.0:
+    at_node = arc.order > 0 or arc.is_smooth
+    if at_node and on.start > 0 and transcription.rule.points[-1] == 1.0:
         found[on.start - 1, -1] = True
     return found
 

@@ -32,6 +32,10 @@ SHORTEST = (
     2  # the least number of points of an arc of a control that is not at an end of the motion
 )
 
+# A control reaches its bound without a jump if its mean distance from it, at as many points before as an interval has, is
+# at most this share of the largest distance.
+CLOSE = 0.1
+
 
 class _Run(NamedTuple):
     """Points `first` to `last` on one bound of a row of limits."""
@@ -52,15 +56,18 @@ def meeting_arcs(
     """
     by_row = orders(transcription, parts)
     found = [x for row, order in enumerate(by_row) for x in _runs(transcription, state, row, order)]
+    longest = LONGEST_GAP * len(transcription.rule.points)
+    found = _joined(found, longest)
     highest = max((x.order for x in found), default=0)
     times = point_times(transcription).ravel()
-    meeting = _meeting(found, times, LONGEST_GAP * len(transcription.rule.points))
+    meeting = _meeting(found, times, longest)
     if highest != 1 or meeting is None:
         return []
-    return [
+    arcs = [
         BoundaryArc(x.row, x.order, x.is_upper, meeting[k, False], meeting[k, True])
         for k, x in enumerate(found)
     ]
+    return [x._replace(is_smooth=_begins_smoothly(x, arcs, transcription, state)) for x in arcs]
 
 
 def _runs(transcription: Transcription, state: SearchState, row: int, order: int) -> list[_Run]:
@@ -72,6 +79,22 @@ def _runs(transcription: Transcription, state: SearchState, row: int, order: int
             if last - first + 1 >= least or first == 0 or last == last_point:
                 found.append(_Run(row, order, is_upper, first, last))
     return found
+
+
+def _joined(found: list[_Run], longest: int) -> list[_Run]:
+    """The runs, of which two on the same bound are one if at most `longest` points and no other run are between them.
+
+    With Gauss points a control that keeps a state on its bound swings, and a few points of the state are beside the bound.
+    """
+    joined: list[_Run] = []
+    for run in sorted(found, key=lambda x: (x.row, x.is_upper, x.first)):
+        before = joined[-1] if joined else None
+        same = before is not None and before[:3] == run[:3] and run.first - before.last <= longest
+        if same and not any(before.last < x.last and x.first < run.first for x in found):
+            joined[-1] = before._replace(last=run.last)
+        else:
+            joined.append(run)
+    return joined
 
 
 def _meeting(
@@ -90,6 +113,20 @@ def _meeting(
         if free and abs(first - last) <= longest:
             known[i, True] = known[j, False] = float(times[last] + times[first]) / 2
     return known if len(known) == 2 * len(found) else None
+
+
+def _begins_smoothly(
+    arc: BoundaryArc, arcs: list[BoundaryArc], transcription: Transcription, state: SearchState
+) -> bool:
+    """Whether `arc`, of a control, begins where an arc of a state ends along which the control comes close to its bound.
+
+    This motion leaves the limit of the state smoothly: the control that keeps the state on its bound reaches its own.
+    """
+    if arc.order > 0 or not any(x.order > 0 and x.end == arc.begin for x in arcs):
+        return False
+    side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
+    before = side.distances[side.times < arc.begin][-len(transcription.rule.points) :]
+    return bool(np.mean(before) < CLOSE * np.max(side.distances))
 
 
 def _on(
