@@ -58,6 +58,10 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     done = bool(search.state.done)
     if not (done or broken) and len(search.rows) - search.since < FREE_ITERATIONS:
         return True
+    again = None if done else search.free_arcs.with_other_room(search.state)
+    if again is not None:
+        search.go_on(again, search.pace)
+        return True
     given = search.state, search.parts, search.tolerance
     # The problem with fixed times is another program.
     posed = search.free_arcs.end(*given) if done and search.has_time() else None
@@ -194,16 +198,17 @@ def tightens(search: AdaptiveSearch) -> bool:
 
 def stays_with_tighter_bounds(search: AdaptiveSearch) -> bool:
     """Goes on with tighter bounds or, if no solution is found with them, goes back to the one with the least excess;
-    returns whether bounds are tighter than the problem's own.
+    returns whether it goes on.
 
-    The problem with its own bounds has a solution, so that neither another start nor the elastic problem can help.
+    The problem with its own bounds has a solution, so that neither another start nor the elastic problem can help, but a
+    finer mesh may.
     """
     if search.tightening.best is None or bool(search.state.done):
         return False
     broken = int(search.state.stuck) >= STUCK or not np.isfinite(search.rows[-1]["cost"])
     if broken or len(search.rows) - search.tightening.began >= TIGHT_ITERATIONS:
         search.tight, search.state, search.parts = search.tightening.give_up()
-    return True
+    return not bool(search.state.done)
 
 
 def refines(search: AdaptiveSearch) -> bool:

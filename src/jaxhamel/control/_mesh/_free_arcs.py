@@ -32,6 +32,8 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 FAILURES = 2  # the number of meshes on which the times were not found, after which they stay fixed
 ITERATIONS = 40  # the largest number of iterations with unknown times
+AGAIN = 3  # the number of times that nodes which have come to the ends of their room get another
+AT_END = 0.1  # a node has come to an end of its room at this share of it
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription.
 WRONG = 3e-4
@@ -58,6 +60,7 @@ class FreeArcs:
         self.own: Transcription | None = None
         self.nodes: tuple[int, ...] = ()
         self.problem: Transcription | None = None
+        self.again = 0
         self.found: Solved | None = None
 
     def begin(self, solved: Solved) -> SearchState | None:
@@ -82,6 +85,28 @@ class FreeArcs:
         state = carried_over(old, state, searched)
         self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times)
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
+        return state
+
+    def with_other_room(self, state: SearchState) -> SearchState | None:
+        """Lets the nodes move about their present times; returns the state from which the search continues, or None if no
+        node has come to an end of its room.
+
+        A short arc that is missing on the mesh may be found far from its place, as a multiple of its length.
+        """
+        if self.problem is None or self.again >= AGAIN:
+            return None
+        count = len(self.nodes)
+        at, low, high = (
+            np.asarray(x, float)[-count:]
+            for x in (state.w.p, self.problem.p_lower, self.problem.p_upper)
+        )
+        if not np.all(np.isfinite(at)) or np.all(
+            np.minimum(at - low, high - at) > AT_END * (high - low)
+        ):
+            return None
+        self.again += 1
+        _, fixed = fixed_again(Solved(self.problem, state, None))
+        self.problem, state = freed(Solved(*fixed, None), self.nodes)
         return state
 
     def give_up(self) -> Solved:

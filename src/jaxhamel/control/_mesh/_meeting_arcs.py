@@ -2,7 +2,8 @@
 
 In least time a force at its bound accelerates the motion until its speed is at a limit, and jumps there; the motion reaches
 the limit with a slope. Or a control jumps from bound to bound, or leaves its bound where another one reaches its own. Where
-a control is continuous as the motion reaches or leaves a limit of a state, it does so smoothly instead (`_arc_search`).
+the control that keeps a state on its limit reaches its own bound, the motion leaves the limit smoothly. Arcs that a motion
+reaches smoothly are found otherwise (`_arc_search`).
 
 The arcs are read from a solution whose mesh need not have nodes at their ends.
 """
@@ -24,6 +25,7 @@ from jaxhamel.control._mesh._boundary_arcs import (
     runs,
     sides_of,
 )
+from jaxhamel.control._mesh._missing_arcs import with_missing
 
 # The longest part of a motion between two arcs that meet, in intervals: points next to a jump are on neither bound.
 LONGEST_GAP = 2
@@ -52,7 +54,8 @@ def meeting_arcs(
 ) -> list[BoundaryArc]:
     """All arcs of a solution, if they meet: inside the motion, each arc ends where another one begins.
 
-    An empty list otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does.
+    An empty list otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does. Arcs that are too
+    short for the mesh are among them (`_missing_arcs`).
     """
     by_row = orders(transcription, parts)
     found = [x for row, order in enumerate(by_row) for x in _runs(transcription, state, row, order)]
@@ -67,7 +70,8 @@ def meeting_arcs(
         BoundaryArc(x.row, x.order, x.is_upper, meeting[k, False], meeting[k, True])
         for k, x in enumerate(found)
     ]
-    return [x._replace(is_smooth=_begins_smoothly(x, arcs, transcription, state)) for x in arcs]
+    arcs = [x._replace(is_smooth=_begins_smoothly(x, arcs, transcription, state)) for x in arcs]
+    return with_missing(arcs, transcription, state, parts)
 
 
 def _runs(transcription: Transcription, state: SearchState, row: int, order: int) -> list[_Run]:
@@ -89,12 +93,18 @@ def _joined(found: list[_Run], longest: int) -> list[_Run]:
     joined: list[_Run] = []
     for run in sorted(found, key=lambda x: (x.row, x.is_upper, x.first)):
         before = joined[-1] if joined else None
-        same = before is not None and before[:3] == run[:3] and run.first - before.last <= longest
-        if same and not any(before.last < x.last and x.first < run.first for x in found):
+        if before is not None and _are_one(before, run, found, longest):
             joined[-1] = before._replace(last=run.last)
         else:
             joined.append(run)
     return joined
+
+
+def _are_one(before: _Run, run: _Run, found: list[_Run], longest: int) -> bool:
+    """Whether two runs are on the same bound, with at most `longest` points and no other run between them."""
+    if before[:3] != run[:3] or run.first - before.last > longest:
+        return False
+    return not any(before.last < x.last and x.first < run.first for x in found)
 
 
 def _meeting(
