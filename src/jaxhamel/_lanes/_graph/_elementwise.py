@@ -154,6 +154,7 @@ ELEMENTWISE: dict[str, Primitive] = {
         fold=_by(np.bitwise_or), function=lax.bitwise_or, arguments=(BOOL, BOOL), commutes=True
     ),
     "population_count": _of(gpu_kernel=False),
+    "polygamma": _of(gpu_kernel=False, repeated=_FUNCTION),
     "pow": _of(repeated=_FUNCTION),
     "real": _of(gpu_kernel=False),
     "reduce_precision": _of(gpu_kernel=False),

@@ -39,21 +39,44 @@ def _is_nan(graph: Graph, x: Nodes) -> Nodes:
 
 
 def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
-    """Exchanges pairs that are in the wrong order, by a network that sorts any input. Stable, NaN last.
-
-    The last key is the position, since the network may exchange equal entries.
-    """
+    """Stable, NaN last."""
     axis, keys = equation.params["dimension"], equation.params["num_keys"]
-    length, dtypes = operands[0].shape[axis], [v.aval.dtype for v in equation.invars]
+    rows = [np.moveaxis(x, axis, 0) for x in operands]
+    found = _sorted(graph, rows, [v.aval.dtype for v in equation.invars], keys, "sort")
+    return [np.moveaxis(x, 0, axis) for x in found]
+
+
+def top_k(graph: Graph, equation, x: Nodes) -> list[Nodes]:
+    """The k largest entries along an axis and their positions, NaN first; of equal entries the first one comes first.
+
+    The entries are sorted from the last one to the first, and the result is read backward.
+    """
+    axis, k = equation.params["axis"], equation.params["k"]
+    rows, kind = np.moveaxis(x, axis, 0)[::-1], equation.outvars[1].aval.dtype
+    found = _sorted(
+        graph,
+        [rows, _places(graph, rows, kind)[::-1]],
+        [equation.invars[0].aval.dtype, kind],
+        1,
+        "top_k",
+    )
+    return [np.moveaxis(y[::-1][:k], 0, axis) for y in found]
+
+
+def _sorted(graph: Graph, rows: list[Nodes], dtypes: list, keys: int, name: str) -> list[Nodes]:
+    """The rows along the first axis in the order of the first `keys` operands.
+
+    A network that sorts any input exchanges pairs that are in the wrong order. The last key is the position, since the
+    network may exchange equal entries.
+    """
+    length = len(rows[0])
     integers = all(np.issubdtype(dtype, np.integer) for dtype in dtypes)
     most = MOST_INTEGERS_SORTED if integers else MOST_SORTED
     if length > most:
-        raise Unsupported(f"the primitive `sort` of more than {most} entries")
-    places = np.array([graph.constant(np.int32(i)) for i in range(length)])
-    rows = [np.moveaxis(x, axis, 0) for x in operands]
-    places = np.broadcast_to(places.reshape(-1, *[1] * (rows[0].ndim - 1)), rows[0].shape)
+        raise Unsupported(f"the primitive `{name}` of more than {most} entries")
+    dtypes = [*dtypes[:keys], np.dtype(np.int32), *dtypes[keys:]]
+    places = _places(graph, rows[0], np.dtype(np.int32))
     columns = [list(x) for x in (*rows[:keys], places, *rows[keys:])]
-    dtypes.insert(keys, np.dtype(np.int32))
     for i, j in _exchanges(length):
         pairs = [(column[i], column[j]) for column in columns]
         swap = _out_of_order(graph, pairs[: keys + 1], dtypes)
@@ -61,10 +84,13 @@ def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
             column[i] = each(graph, lax.select_n_p, dtype, swap, x, y)
             column[j] = each(graph, lax.select_n_p, dtype, swap, y, x)
     del columns[keys]
-    return [
-        np.moveaxis(np.array(column, dtype=int).reshape(x.shape), 0, axis)
-        for column, x in zip(columns, rows, strict=True)
-    ]
+    return [np.array(column, dtype=int).reshape(rows[0].shape) for column in columns]
+
+
+def _places(graph: Graph, rows: Nodes, dtype) -> Nodes:
+    """The position of each entry along the first axis."""
+    places = np.array([constant(graph, i, dtype) for i in range(len(rows))])
+    return np.broadcast_to(places.reshape(-1, *[1] * (rows.ndim - 1)), rows.shape)
 
 
 def _exchanges(length: int) -> Iterator[tuple[int, int]]:
@@ -106,4 +132,5 @@ ORDER: dict[str, Primitive] = {
     "argmax": Primitive(Kind.ORDER, _where_extreme(lax.gt_p)),
     "argmin": Primitive(Kind.ORDER, _where_extreme(lax.lt_p)),
     "sort": Primitive(Kind.ORDER, sort),
+    "top_k": Primitive(Kind.ORDER, top_k),
 }

@@ -79,8 +79,10 @@ def _with_one_at_end(
         return arcs
     begin = float(side.times[-1])
     short = BoundaryArc(wanted[0], 0, wanted[1], begin, 1.0)
+
     def same(x):
         return x[:3] == arc[:3] and x.end == arc.end
+
     return [*(x._replace(end=begin) if same(x) else x for x in arcs), short]
 
 
