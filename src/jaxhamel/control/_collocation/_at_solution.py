@@ -58,9 +58,11 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     done = bool(search.state.done)
     if not (done or broken) and len(search.rows) - search.since < FREE_ITERATIONS:
         return True
-    again = None if done else search.free_arcs.with_other_room(search.state)
+    since = search.since
+    again = search.free_arcs.with_other_room(search.state) if broken else None
     if again is not None:
         search.go_on(again, search.pace)
+        search.since = since  # the number of iterations is that of both
         return True
     given = search.state, search.parts, search.tolerance
     # The problem with fixed times is another program.

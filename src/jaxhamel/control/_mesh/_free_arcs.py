@@ -32,7 +32,7 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 FAILURES = 2  # the number of meshes on which the times were not found, after which they stay fixed
 ITERATIONS = 40  # the largest number of iterations with unknown times
-AGAIN = 3  # the number of times that nodes which have come to the ends of their room get another
+AGAIN = 1  # the number of times that nodes which have come to the ends of their room get another
 AT_END = 0.1  # a node has come to an end of its room at this share of it
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription.
