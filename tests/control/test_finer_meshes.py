@@ -4,7 +4,8 @@
 ends are shorter than one of 20 equal intervals.
 """
 
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -126,3 +127,14 @@ def test_a_mesh_that_suffices_counts_if_none_of_the_finer_ones_does(finer, decid
     assert finer.was_better_than(last) is decided
     if decided:
         assert finer.go_back(ends=True) is first
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_finer_mesh_may_follow_where_tighter_bounds_have_no_solution(done):
+    """The search goes back to the solution with the least excess; without one the later changes were not tried."""
+    taken = SimpleNamespace(done=done, stuck=0)
+    tightening = SimpleNamespace(best=(0.5, None), began=0, give_up=lambda: ("bounds", taken, None))
+    stuck = SimpleNamespace(done=False, stuck=at_solution.STUCK)
+    search = SimpleNamespace(tightening=tightening, state=stuck, rows=[{"cost": 1.0}])
+    assert at_solution.stays_with_tighter_bounds(cast(Any, search)) is not done
+    assert search.state is taken
