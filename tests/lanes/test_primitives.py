@@ -274,7 +274,7 @@ def test_a_window_written_where_data_say(place):
     same(lambda x, i: update(x, 2.0 * x[:2, :3], (i, i - 1)), X, places)
 
 
-WITHOUT_DERIVATIVE = {"nextafter"}  # in JAX
+WITHOUT_DERIVATIVE = {"nextafter"}  # which JAX does not differentiate
 
 
 NAMES = list(SHAPED)  # in five groups: one program of all took five times as long to compile

@@ -39,7 +39,7 @@ def _is_nan(graph: Graph, x: Nodes) -> Nodes:
 
 
 def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
-    """Stable, NaN last."""
+    """The rule for `lax.sort`: a stable sort, with NaN last."""
     axis, keys = equation.params["dimension"], equation.params["num_keys"]
     rows = [np.moveaxis(x, axis, 0) for x in operands]
     found = _sorted(graph, rows, [v.aval.dtype for v in equation.invars], keys, "sort")
@@ -47,7 +47,9 @@ def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
 
 
 def top_k(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """The k largest entries along an axis and their positions, NaN first; of equal entries the first one comes first.
+    """The rule for `lax.top_k`: the k largest entries along an axis and their positions.
+
+    NaN counts as the largest number, and of equal entries the first one comes first.
 
     The entries are sorted from the last one to the first, and the result is read backward.
     """
@@ -64,7 +66,7 @@ def top_k(graph: Graph, equation, x: Nodes) -> list[Nodes]:
 
 
 def _sorted(graph: Graph, rows: list[Nodes], dtypes: list, keys: int, name: str) -> list[Nodes]:
-    """The rows along the first axis in the order of the first `keys` operands.
+    """Sorts several arrays of one shape along their first axis, by the values of the first `keys` of them.
 
     A network that sorts any input exchanges pairs that are in the wrong order. The last key is the position, since the
     network may exchange equal entries.
@@ -88,7 +90,7 @@ def _sorted(graph: Graph, rows: list[Nodes], dtypes: list, keys: int, name: str)
 
 
 def _places(graph: Graph, rows: Nodes, dtype) -> Nodes:
-    """The position of each entry along the first axis."""
+    """The index of each entry along the first axis of `rows`, as constants of the shape of `rows`."""
     places = np.array([constant(graph, i, dtype) for i in range(len(rows))])
     return np.broadcast_to(places.reshape(-1, *[1] * (rows.ndim - 1)), rows.shape)
 

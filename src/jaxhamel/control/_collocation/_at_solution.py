@@ -59,10 +59,12 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     if not (done or broken) and len(search.rows) - search.since < FREE_ITERATIONS:
         return True
     since = search.since
-    again = search.free_arcs.with_other_room(search.state) if broken else None
+    again = search.free_arcs.with_new_bounds(search.state) if broken else None
     if again is not None:
         search.go_on(again, search.pace)
-        search.since = since  # the number of iterations is that of both
+        search.since = (
+            since  # iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`
+        )
         return True
     given = search.state, search.parts, search.tolerance
     # The problem with fixed times is another program.

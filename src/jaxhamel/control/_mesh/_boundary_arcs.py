@@ -225,8 +225,11 @@ def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Tran
 
 
 def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, "N s"]:
-    """Marks the points at which the limit equals its bound: those of the arc's intervals and, for a limit of the state or a
-    control that does not jump there, the node at which the arc begins."""
+    """Marks the points at which the limit is imposed as an equation: all points in the intervals of the arc.
+
+    The node at which the arc begins is marked, too, if the arc belongs to a limit of the state, or to a limit of a control
+    that reaches its bound there without a jump.
+    """
     on, found = arc.intervals(transcription), np.zeros(transcription.lower.shape[:2], bool)
     found[on] = True
     at_node = arc.order > 0 or arc.is_smooth

@@ -32,8 +32,10 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 FAILURES = 2  # the number of meshes on which the times were not found, after which they stay fixed
 ITERATIONS = 40  # the largest number of iterations with unknown times
-AGAIN = 1  # the number of times that nodes which have come to the ends of their room get another
-AT_END = 0.1  # a node has come to an end of its room at this share of it
+# A node may move between two bounds about its first time. A search that gets stuck with a node close to one of them
+# continues with bounds about the present times; this is the largest number of such changes.
+MOST_CHANGES = 1
+NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a share of the distance between the two bounds
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription.
 WRONG = 3e-4
@@ -60,7 +62,7 @@ class FreeArcs:
         self.own: Transcription | None = None
         self.nodes: tuple[int, ...] = ()
         self.problem: Transcription | None = None
-        self.again = 0
+        self.changes = 0  # the number of times that the bounds of the nodes have changed
         self.found: Solved | None = None
 
     def begin(self, solved: Solved) -> SearchState | None:
@@ -87,13 +89,14 @@ class FreeArcs:
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
         return state
 
-    def with_other_room(self, state: SearchState) -> SearchState | None:
-        """Lets the nodes move about their present times; returns the state from which the search continues, or None if no
-        node has come to an end of its room.
+    def with_new_bounds(self, state: SearchState) -> SearchState | None:
+        """Sets new bounds for the times of the nodes, about their present times; returns the state from which the search
+        continues, or None if no node is close to a bound.
 
-        A short arc that is missing on the mesh may be found far from its place, as a multiple of its length.
+        The bounds of an arc that is shorter than an interval are narrow, and its time may be wrong by more than their
+        distance.
         """
-        if self.problem is None or self.again >= AGAIN:
+        if self.problem is None or self.changes >= MOST_CHANGES:
             return None
         count = len(self.nodes)
         at, low, high = (
@@ -101,10 +104,10 @@ class FreeArcs:
             for x in (state.w.p, self.problem.p_lower, self.problem.p_upper)
         )
         if not np.all(np.isfinite(at)) or np.all(
-            np.minimum(at - low, high - at) > AT_END * (high - low)
+            np.minimum(at - low, high - at) > NEAR_BOUND * (high - low)
         ):
             return None
-        self.again += 1
+        self.changes += 1
         _, fixed = fixed_again(Solved(self.problem, state, None))
         self.problem, state = freed(Solved(*fixed, None), self.nodes)
         return state

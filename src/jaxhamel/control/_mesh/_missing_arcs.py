@@ -15,14 +15,17 @@ from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import BoundaryArc, Side, sides_of
 from jaxhamel.control._mesh._switches import rows_by_control
 
-# The first and the last point are on the bound of an arc there if their distance is at most this share of the largest one.
+# A state counts as off its bound at the first or the last point if its distance is more than this share of the largest one.
 CLOSE = 0.1
 
 
 def with_missing(
     arcs: list[BoundaryArc], transcription: Transcription, state: SearchState, parts: Parts
 ) -> list[BoundaryArc]:
-    """The arcs and the short ones that are missing, where a single row of the limits depends on the controls.
+    """Returns `arcs` together with the arcs of a control that are too short for the mesh to show.
+
+    Only a problem in which one row of the limits depends on the controls gets such arcs: with more, it is not known which
+    control drives the state to its bound.
 
     **Arguments:** `arcs`: each ends where another one begins, or with the motion.
     """
@@ -42,8 +45,10 @@ def with_missing(
 def _effect(
     transcription: Transcription, parts: Parts, by: int, row: int, on: Bool[np.ndarray, " K"]
 ) -> float:
-    """The derivative of the rate of `row`, a function of the state, by the function of the row `by`, along the controls that
-    change the latter most; the mean over the points `on`."""
+    """A number with the sign of the change of the rate of `row`, a function of the state, where the row `by` grows.
+
+    The controls change along the gradient of `by`; the result is the mean over the points `on`.
+    """
     d, m = transcription.size, transcription.n_controls
     jacobian = np.asarray(parts.points.jacobian, float)
     jacobian = jacobian.reshape(len(on), *jacobian.shape[2:])[on]
@@ -54,7 +59,10 @@ def _effect(
 def _with_one_before(
     arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool]
 ) -> list[BoundaryArc]:
-    """The arcs, with one on the bound `wanted` (row, whether it is the upper one) before `arc` unless it is there."""
+    """Adds an arc of a control that ends where `arc`, of a state, begins, unless there is one.
+
+    **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row.
+    """
     before = [x for x in arcs if x.end == arc.begin]
     if any(x[:3] == (wanted[0], 0, wanted[1]) for x in before):
         return arcs
@@ -74,7 +82,8 @@ def _with_one_before(
 def _with_one_at_end(
     arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool]
 ) -> list[BoundaryArc]:
-    """The arcs, with one on the bound `wanted` at the end of the motion if `arc` ends there, off its bound."""
+    """Adds an arc of a control at the end of the motion if `arc`, of a state, lasts to the last interval but the state is
+    not on its bound at the last point. `wanted` is as in `_with_one_before`."""
     if arc.end < 1.0 or not _is_off(side, -1):
         return arcs
     begin = float(side.times[-1])
