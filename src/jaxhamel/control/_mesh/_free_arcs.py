@@ -24,7 +24,13 @@ from jaxhamel.control._interior_point._interior_point import more_iterations
 from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._mesh._arc_errors import times_of
 from jaxhamel.control._mesh._arc_search import Posed
-from jaxhamel.control._mesh._boundary_arcs import as_limits, on_bounds
+from jaxhamel.control._mesh._boundary_arcs import as_limits, on_bounds, orders
+from jaxhamel.control._mesh._limit_rates import (
+    rows_with_rates,
+    with_rates,
+    without_rates,
+    zero_where_arcs_begin,
+)
 from jaxhamel.control._mesh._meeting_arcs import meeting_arcs
 from jaxhamel.control._mesh._moving_nodes import fixed_again, freed
 from jaxhamel.control._mesh._switches import with_nodes_at
@@ -36,6 +42,9 @@ ITERATIONS = 40  # the largest number of iterations with unknown times
 # continues with bounds about the present times; this is the largest number of such changes.
 MOST_CHANGES = 1
 NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a share of the distance between the two bounds
+# The largest number of iterations with the times that were found: the conditions on rates of limits, whose multipliers are
+# zero up to the barrier parameter, are left out.
+LEFT = 3
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription.
 WRONG = 3e-4
@@ -62,6 +71,7 @@ class FreeArcs:
         self.own: Transcription | None = None
         self.nodes: tuple[int, ...] = ()
         self.problem: Transcription | None = None
+        self.rates: tuple[int, ...] = ()
         self.changes = 0  # the number of times that the bounds of the nodes have changed
         self.found: Solved | None = None
 
@@ -83,7 +93,9 @@ class FreeArcs:
         points = rule("radau", len(old.rule.points))
         own = on_mesh(old, jnp.asarray(shares), points)
         self.own = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
-        searched = on_bounds(self.own, arcs)
+        self.rates = rows_with_rates(arcs)
+        searched = on_bounds(with_rates(self.own, self.rates), arcs)
+        searched = zero_where_arcs_begin(searched, arcs, self.rates)
         state = carried_over(old, state, searched)
         self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times)
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
@@ -126,9 +138,12 @@ class FreeArcs:
         """
         if self.problem is None or self.own is None:
             return None
+        if any(order > 1 for order in orders(self.problem, parts)[self.own.lower.shape[-1] :]):
+            return None  # the limit is of order 3 or more
         free, fixed = fixed_again(Solved(self.problem, state, parts))
         own = dataclasses.replace(self.own, shares=fixed[0].shares)
-        state = more_iterations(*fixed, tolerance, jnp.asarray(1))[0]
+        fixed = without_rates(*fixed, len(self.rates))
+        state = more_iterations(*fixed, tolerance, jnp.asarray(LEFT))[0]
         if not bool(state.done) or largest_excess(own, state) > self.violation:
             return None
         found = as_limits(own, fixed[0], state)

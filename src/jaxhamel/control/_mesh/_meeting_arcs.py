@@ -2,8 +2,9 @@
 
 In least time a force at its bound accelerates the motion until its speed is at a limit, and jumps there; the motion reaches
 the limit with a slope. Or a control jumps from bound to bound, or leaves its bound where another one reaches its own. Where
-the control that keeps a state on its limit reaches its own bound, the motion leaves the limit smoothly. Arcs that a motion
-reaches smoothly are found otherwise (`_arc_search`).
+the control that keeps a state on its limit reaches its own bound, the motion leaves the limit smoothly. A limit of order 2,
+such as that of a speed where the jerk is the control, has arcs, too, and is touched at one time where all controls are on
+their bounds. Arcs that a motion reaches smoothly are found otherwise (`_arc_search`).
 
 The arcs are read from a solution whose mesh need not have nodes at their ends.
 """
@@ -25,7 +26,7 @@ from jaxhamel.control._mesh._boundary_arcs import (
     runs,
     sides_of,
 )
-from jaxhamel.control._mesh._missing_arcs import with_missing
+from jaxhamel.control._mesh._missing_arcs import with_missing, with_pulses
 
 # The longest part of a motion between two arcs that meet, in intervals: points next to a jump are on neither bound.
 LONGEST_GAP = 2
@@ -54,24 +55,44 @@ def meeting_arcs(
 ) -> list[BoundaryArc]:
     """All arcs of a solution, if they meet: inside the motion, each arc ends where another one begins.
 
-    An empty list otherwise, or if no limit of a state of order 1 binds, or if one of a higher order does. Arcs that are too
-    short for the mesh are among them (`_missing_arcs`).
+    Arcs that are too short for the mesh are among them (`_missing_arcs`), and the touch points of limits of order 2.
+
+    An empty list if arcs do not meet, or if controls only switch at nodes of the mesh.
     """
     by_row = orders(transcription, parts)
     found = [x for row, order in enumerate(by_row) for x in _runs(transcription, state, row, order)]
     longest = LONGEST_GAP * len(transcription.rule.points)
-    found = _joined(found, longest)
-    highest = max((x.order for x in found), default=0)
-    times = point_times(transcription).ravel()
-    meeting = _meeting(found, times, longest)
-    if highest != 1 or meeting is None:
+    touches = [x for x in found if _touches(x, found, transcription)]
+    found = _joined([x for x in found if x not in touches], longest)
+    meeting = _meeting(found, point_times(transcription).ravel(), longest)
+    if meeting is None:
         return []
     arcs = [
         BoundaryArc(x.row, x.order, x.is_upper, meeting[k, False], meeting[k, True])
         for k, x in enumerate(found)
     ]
+    arcs = with_pulses(arcs, transcription, state)
+    if not touches and all(x.order == 0 for x in arcs) and len(arcs) <= len(found):
+        return []
     arcs = [x._replace(is_smooth=_begins_smoothly(x, arcs, transcription, state)) for x in arcs]
-    return with_missing(arcs, transcription, state, parts)
+    arcs = with_missing(arcs, transcription, state, parts)
+    return arcs + [_touch_point(x, transcription, state) for x in touches]
+
+
+def _touches(run: _Run, found: list[_Run], transcription: Transcription) -> bool:
+    """Whether a limit of order 2 is on its bound at one time only: no control is free to keep it there."""
+    if run.order < 2:
+        return False
+    around = [x for x in found if x.order == 0 and x.first <= run.first and run.last <= x.last]
+    return len({x.row for x in around}) >= transcription.n_controls
+
+
+def _touch_point(run: _Run, transcription: Transcription, state: SearchState) -> BoundaryArc:
+    """The touch point of a run, at the mean of its points' times, weighted with their multipliers."""
+    side = dict(sides_of(transcription, state, run.row))[run.is_upper]
+    on = slice(run.first, run.last + 1)
+    time = float(np.average(side.times[on], weights=np.maximum(side.multipliers[on], 0.0)))
+    return BoundaryArc(run.row, run.order, run.is_upper, time, time)
 
 
 def _runs(transcription: Transcription, state: SearchState, row: int, order: int) -> list[_Run]:
@@ -80,7 +101,8 @@ def _runs(transcription: Transcription, state: SearchState, row: int, order: int
     for is_upper, side in sides_of(transcription, state, row):
         last_point = len(side.binds) - 1
         for first, last in runs(_on(side.binds, side.distances)):
-            if last - first + 1 >= least or first == 0 or last == last_point:
+            at_end = first == 0 or last == last_point
+            if order == 2 or last - first + 1 >= least or at_end:
                 found.append(_Run(row, order, is_upper, first, last))
     return found
 
@@ -102,7 +124,7 @@ def _joined(found: list[_Run], longest: int) -> list[_Run]:
 
 def _are_one(before: _Run, run: _Run, found: list[_Run], longest: int) -> bool:
     """Whether two runs are on the same bound, with at most `longest` points and no other run between them."""
-    if before[:3] != run[:3] or run.first - before.last > longest:
+    if run.order == 0 or before[:3] != run[:3] or run.first - before.last > longest:
         return False
     return not any(before.last < x.last and x.first < run.first for x in found)
 

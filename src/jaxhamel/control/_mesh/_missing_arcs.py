@@ -1,9 +1,10 @@
-"""Arcs of a control that are too short for the mesh: between two points they leave no trace.
+"""Arcs of a control that are too short for the mesh: they lie between two points, or among a few points beside the bounds.
 
 A limit of a state of order 1 is reached by a motion, not by a jump: before its arc a control is at the bound that drives the
 state towards its own. Under a large voltage the current of a motor takes a few milliseconds from one bound to the other. If
 the arc before is another one, the short arc is missing between them, and likewise at the end of a motion, where the state
-is not on its bound.
+is not on its bound. Or a force changes its sign for a moment: the mesh shows two arcs on one bound, and points between them
+where the force is less.
 """
 
 import numpy as np
@@ -12,11 +13,19 @@ from jaxtyping import Bool
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._boundary_arcs import BoundaryArc, Side, sides_of
+from jaxhamel.control._mesh._boundary_arcs import (
+    ON_BOUND,
+    BoundaryArc,
+    Side,
+    runs,
+    sides_of,
+)
 from jaxhamel.control._mesh._switches import rows_by_control
 
 # A state counts as off its bound at the first or the last point if its distance is more than this share of the largest one.
 CLOSE = 0.1
+# A control that leaves its bound for a shorter time, as a share of the quadrature weight of a point, does not count.
+SHORTEST = 0.05
 
 
 def with_missing(
@@ -33,13 +42,57 @@ def with_missing(
     if len(rows) != 1:
         return arcs
     found = list(arcs)
-    for arc in sorted((x for x in arcs if x.order > 0), key=lambda x: x.begin):
+    for arc in sorted((x for x in arcs if x.order == 1), key=lambda x: x.begin):
         side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
         on = (side.times > arc.begin) & (side.times < arc.end)
         rises = _effect(transcription, parts, rows[0], arc.row, on) > 0.0
         found = _with_one_before(found, arc, side, (rows[0], rises == arc.is_upper))
         found = _with_one_at_end(found, arc, side, (rows[0], rises != arc.is_upper))
     return found
+
+
+def with_pulses(
+    arcs: list[BoundaryArc], transcription: Transcription, state: SearchState
+) -> list[BoundaryArc]:
+    """Returns `arcs` in which no arc of a control meets another one on the same bound.
+
+    Where two meet, the control leaves its bound between them and is at its other bound for a time that its mean value
+    shows. If this time is too short, or without another bound, the two are one arc.
+    """
+    found: list[BoundaryArc] = []
+    for arc in sorted(arcs, key=lambda x: (x.row, x.begin)):
+        before = found[-1] if found else None
+        if before is None or arc.order > 0 or before[:3] != arc[:3] or before.end != arc.begin:
+            found.append(arc)
+            continue
+        ends = _pulse(before.end, arc, transcription, state)
+        if ends is None:
+            found[-1] = before._replace(end=arc.end)
+        else:
+            pulse = BoundaryArc(arc.row, 0, not arc.is_upper, *ends)
+            found[-1:] = [before._replace(end=ends[0]), pulse, arc._replace(begin=ends[1])]
+    return found
+
+
+def _pulse(
+    time: float, arc: BoundaryArc, transcription: Transcription, state: SearchState
+) -> tuple[float, float] | None:
+    """The times (begin, end), about `time`, between which the control of `arc` is at its other bound; None if it is not."""
+    sides = dict(sides_of(transcription, state, arc.row))
+    if len(sides) < 2:
+        return None
+    side, other = sides[arc.is_upper], sides[not arc.is_upper]
+    lengths = np.diff(np.asarray(transcription.shares, float))
+    weights = np.outer(lengths, np.asarray(transcription.rule.weights, float)).ravel()
+    close = side.distances < ON_BOUND * np.max(side.distances)
+    gaps = [slice(a, b + 1) for a, b in runs(~(close | side.binds))]
+    near = min(gaps, key=lambda x: abs(np.mean(side.times[x]) - time), default=slice(0, 0))
+    area = (weights * side.distances)[near]
+    width = float(np.sum(area) / np.max(side.distances + other.distances))
+    if not np.any(area) or width < SHORTEST * float(np.max(weights[near])):
+        return None
+    middle = float(np.average(side.times[near], weights=area))
+    return middle - width / 2, middle + width / 2
 
 
 def _effect(
@@ -64,6 +117,8 @@ def _with_one_before(
     **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row.
     """
     before = [x for x in arcs if x.end == arc.begin]
+    if any(x.order > 0 and x.row != arc.row for x in before):
+        return arcs  # the control that keeps another limit drives this state to its bound
     if any(x[:3] == (wanted[0], 0, wanted[1]) for x in before):
         return arcs
     first = int(np.searchsorted(side.times, arc.begin))
