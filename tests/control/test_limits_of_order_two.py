@@ -61,8 +61,8 @@ def after(y, control, duration, matrix):
 
 
 def test_a_crane_whose_limits_of_sway_and_speed_meet():
-    """A trolley with a load on a cable of 5 m: θ̈ = −(g θ + c)/l. On the limit of the sway the acceleration is −g θ; the speed
-    comes to its limit with this acceleration, and the sway leaves its own there. Half of the motion mirrors the other."""
+    """A trolley with a load on a cable of 5 m: θ̈ = −(g θ + c)/l. On the limit of the sway the acceleration is −g θ; with it
+    the speed comes to its limit, and the sway leaves its own there. Half of the motion mirrors the other."""
     sway, speed, distance = 0.08, 1.2, 5.0
     rate = lambda t, y, c: jnp.stack([y[1], c[0], y[3], -(9.81 * y[2] + c[0]) / 5.0])
     limits = of_state(2, sway, "sway"), of_state(1, speed, "speed")
@@ -73,7 +73,7 @@ def test_a_crane_whose_limits_of_sway_and_speed_meet():
 
     def off(x):
         y = after(after(np.zeros(4), 1.0, x[0], matrix), -1.0, x[1], matrix)
-        at_limit, y = y[2:] + [sway, 0.0], after(y, 9.81 * sway, x[2], matrix)
+        at_limit, y = y[2:] + np.array([sway, 0.0]), after(y, 9.81 * sway, x[2], matrix)
         at_speed = y[1] - speed
         y = after(after(y, 0.0, x[3], matrix), -1.0, x[4], matrix)
         return [*at_limit, at_speed, y[0] - distance / 2, y[2]]
