@@ -28,11 +28,11 @@ def least_time(rate, end, bound, *limits):
     )  # fmt: skip
 
 
-def solved(problem):
-    result = control.solve(problem, control.Collocation())
+def solved(problem, intervals=20, **given):
+    result = control.solve(problem, control.Collocation(**given))
     assert result.certificate.holds, result.certificate.words
     assert result.certificate.multipliers_unique
-    assert len(result.ts) == 21  # no finer mesh was needed
+    assert len(result.ts) == intervals + 1
     return result
 
 
@@ -86,7 +86,8 @@ def test_a_crane_whose_limits_of_sway_and_speed_meet():
 
 def test_a_drive_that_touches_the_limit_of_its_springs_deflection():
     """Two masses with a damped spring between them. The force changes its sign for less than an interval of the first mesh,
-    and the deflection is at its limit twice, at one time each."""
+    and the deflection is at its limit twice, at one time each. Polynomials of degree 3 need finer meshes, on which the order
+    of the parts is known."""
     stiffness, damping, most = 20.0, 1.0, 0.03
 
     def rate(t, y, c):
@@ -96,7 +97,8 @@ def test_a_drive_that_touches_the_limit_of_its_springs_deflection():
     deflection = control.PathLimit(
         lambda t, q, u, control: q[0] - q[2], -most, most, name="deflection"
     )
-    result = solved(least_time(rate, [2.0, 0.0, 2.0, 0.0], 1.0, deflection))
+    result = solved(least_time(rate, [2.0, 0.0, 2.0, 0.0], 1.0, deflection), 80, degree=3)
+    assert len(result.history["cost"]) < 120
     row = np.array([stiffness, damping, -stiffness, -damping])
     matrix = np.zeros((4, 5))
     matrix[[0, 2], [1, 3]], matrix[1, :4], matrix[3, :4], matrix[1, 4] = 1.0, -row, row, 1.0
@@ -127,4 +129,4 @@ def test_a_drive_that_touches_the_limit_of_its_springs_deflection():
         constraints={"type": "eq", "fun": off}, options={"ftol": 1e-14, "maxiter": 200},
     )  # fmt: skip
     assert np.max(np.abs(off(known.x))) < 1e-10
-    assert result.cost == pytest.approx(known.fun, rel=1e-6)
+    assert result.cost == pytest.approx(known.fun, rel=2e-8)

@@ -71,6 +71,8 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     posed = search.free_arcs.end(*given) if done and search.has_time() else None
     if posed is None:
         search.take_solution(search.free_arcs.give_up())
+        if not bool(search.state.done):
+            search.go_on(search.state)  # on a finer mesh, where there is no solution yet
         return False
     search.may_change_points = False
     search.refinement.switches = search.free_arcs.meetings  # a finer mesh has nodes there, too
@@ -264,7 +266,13 @@ def _on_finer_mesh(search: AdaptiveSearch) -> bool:
     if found is not None:
         search.arcs.forget()
         search.iterations = len(search.rows) + search.most_iterations
-    return search.takes_mesh(found)
+    before, has_arcs = Solved(*at, None), search.free_arcs.found is not None
+    taken = search.takes_mesh(found)
+    if taken and has_arcs:
+        state = search.free_arcs.on_finer_mesh(search.transcription, search.state, before)
+        if state is not None:
+            search.go_on(state)
+    return taken
 
 
 def stays_on_finer_mesh(search: AdaptiveSearch) -> bool:

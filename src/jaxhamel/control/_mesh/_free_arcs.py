@@ -24,7 +24,7 @@ from jaxhamel.control._interior_point._interior_point import more_iterations
 from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._mesh._arc_errors import times_of
 from jaxhamel.control._mesh._arc_search import Posed
-from jaxhamel.control._mesh._boundary_arcs import as_limits, on_bounds, orders
+from jaxhamel.control._mesh._boundary_arcs import BoundaryArc, as_limits, on_bounds, orders
 from jaxhamel.control._mesh._limit_rates import (
     rows_with_rates,
     with_rates,
@@ -53,15 +53,18 @@ WRONG = 3e-4
 class FreeArcs:
     """The search for the times at which arcs meet; it comes at most once for each mesh.
 
-    - `before`: the solution with fixed times during this part of the search, otherwise None.
+    - `before`: during this part of the search, the solution with fixed times or, on a finer mesh, the start of a search
+      without arcs; otherwise None.
     - `own`: the transcription with the problem's own limits, nodes near these times and Radau points; `problem`: the one
       with arcs as equations and with unknown times.
+    - `arcs`: at the times of the mesh, or at those found; they stay for a finer mesh.
     - `nodes`: those at which arcs meet; `found`: the solution with unknown times, None without one.
     """
 
     def __init__(self, violation: float):
         """**Arguments:** `violation`: that of the limits between the points, as a multiple of their sizes."""
         self.violation, self.failures = violation, 0
+        self.arcs: list[BoundaryArc] = []
         self.forget()
 
     def forget(self) -> None:
@@ -89,15 +92,37 @@ class FreeArcs:
         shares = with_nodes_at(np.asarray(old.shares, float), times) if times else None
         if shares is None:
             return None
-        self.may_begin, self.before = False, solved
         points = rule("radau", len(old.rule.points))
         own = on_mesh(old, jnp.asarray(shares), points)
-        self.own = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
+        own = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
+        self.before = solved
+        return self._posed(own, arcs, solved)
+
+    def on_finer_mesh(
+        self, own: Transcription, state: SearchState, before: Solved
+    ) -> SearchState | None:
+        """Poses the problem with the arcs that were found on another mesh; returns the state from which its search starts,
+        or None if none were found.
+
+        **Arguments:** `own`, `state`: the problem with its own limits on a mesh with nodes at these times, and the state
+        from which a search without arcs would start; `before`: the solution on the mesh before.
+        """
+        arcs, self.arcs = self.arcs, []
+        if not arcs or self.failures >= FAILURES:
+            return None
+        self.before = Solved(own, state, None)
+        return self._posed(own, arcs, before)
+
+    def _posed(self, own: Transcription, arcs: list[BoundaryArc], before: Solved) -> SearchState:
+        """Poses the problem on the mesh of `own`, with nodes at the ends of `arcs`; returns the state from which its search
+        starts."""
+        self.may_begin, self.own, self.arcs = False, own, arcs
         self.rates = rows_with_rates(arcs)
-        searched = on_bounds(with_rates(self.own, self.rates), arcs)
+        searched = on_bounds(with_rates(own, self.rates), arcs)
         searched = zero_where_arcs_begin(searched, arcs, self.rates)
-        state = carried_over(old, state, searched)
-        self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times)
+        state = carried_over(before.transcription, before.state, searched)
+        shares = np.asarray(own.shares, float)
+        self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times_of(arcs))
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
         return state
 
@@ -129,6 +154,7 @@ class FreeArcs:
         assert self.before is not None
         before, self.before = self.before, None
         self.failures += 1
+        self.arcs = []
         return before
 
     def end(self, state: SearchState, parts: Any, tolerance: Scalar) -> Posed | None:
@@ -150,6 +176,8 @@ class FreeArcs:
         if found is None or _largest_wrong(found.wrong, state) > WRONG:
             return None
         self.before, self.found = None, free
+        times = {0.0: 0.0, 1.0: 1.0, **dict(zip(times_of(self.arcs), self.meetings, strict=True))}
+        self.arcs = [x._replace(begin=times[x.begin], end=times[x.end]) for x in self.arcs]
         return Posed(own, found.bounds, found.state)
 
     @property
