@@ -59,6 +59,25 @@ def test_the_least_time_with_limits_of_force_and_speed(fast):
     assert fast.certificate.violation < 1e-12
 
 
+def test_a_force_that_jumps_to_a_bound_that_was_close_before():
+    """Down a grade that accelerates by 0.9: on the speed limit the brake is at 0.9 of its bound, and jumps to it."""
+    fastest, drop, length = 0.2, 0.9, 1.0
+    limits = (
+        control.PathLimit(lambda t, q, u, control: control(t), -1.0, 1.0, name="force"),
+        control.PathLimit(lambda t, q, u, control: q[1], upper=fastest, name="speed"),
+    )
+    ends = control.StateAtEnd(q=jnp.array([length, 0.0])), control.FreeEndTime(1.0, 20.0)
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: jnp.stack([y[1], c[0] + drop]), 2), jnp.zeros(2), jnp.zeros(0),
+        jnp.array([0.0, 6.0]), lambda t: jnp.zeros(1), (control.FinalCost(lambda t, q, u, control: t),), (*ends, *limits),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(20))
+    first, last = fastest / (1 + drop), fastest / (1 - drop)
+    known = length / fastest + (first + last) / 2
+    assert result.certificate.holds, result.certificate.words
+    assert result.cost == pytest.approx(known, rel=1e-9)
+
+
 def test_nodes_are_where_arcs_meet(fast):
     nodes = np.asarray(fast.ts)
     for time in np.asarray(least_time(FASTEST))[:2]:

@@ -113,6 +113,17 @@ class FreeArcs:
         self.before = Solved(own, state, None)
         return self._posed(own, arcs, before)
 
+    def without_smooth_ends(self) -> SearchState | None:
+        """Poses the problem of this part again, with arcs of controls that all begin with a jump; returns the state from which
+        its search starts, or None if they did before.
+
+        A control that comes close to its bound before it jumps there looks as if it did not jump.
+        """
+        before, own = self.before, self.own
+        if before is None or own is None or not any(x.is_smooth for x in self.arcs):
+            return None
+        return self._posed(own, [x._replace(is_smooth=False) for x in self.arcs], before)
+
     def _posed(self, own: Transcription, arcs: list[BoundaryArc], before: Solved) -> SearchState:
         """Poses the problem on the mesh of `own`, with nodes at the ends of `arcs`; returns the state from which its search
         starts."""
