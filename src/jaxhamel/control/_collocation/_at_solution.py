@@ -70,7 +70,7 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     # The problem with fixed times is another program.
     posed = search.free_arcs.end(*given) if done and search.has_time() else None
     if posed is None:
-        again = search.free_arcs.without_smooth_ends() if search.has_time() else None
+        again = search.free_arcs.otherwise(search.state) if search.has_time() else None
         if again is not None:
             search.go_on(again, search.pace)
             return True

@@ -31,7 +31,7 @@ from jaxhamel.control._mesh._limit_rates import (
     without_rates,
     zero_where_arcs_begin,
 )
-from jaxhamel.control._mesh._meeting_arcs import meeting_arcs
+from jaxhamel.control._mesh._meeting_arcs import CLOSE, meeting_arcs
 from jaxhamel.control._mesh._moving_nodes import fixed_again, freed
 from jaxhamel.control._mesh._switches import with_nodes_at
 from jaxhamel.control._mesh._transfer import carried_over
@@ -75,6 +75,9 @@ class FreeArcs:
         self.nodes: tuple[int, ...] = ()
         self.problem: Transcription | None = None
         self.rates: tuple[int, ...] = ()
+        self.tried: list[
+            list[bool]
+        ] = []  # whether the arcs begin smoothly, for each problem that was posed in vain
         self.changes = 0  # the number of times that the bounds of the nodes have changed
         self.found: Solved | None = None
 
@@ -113,16 +116,31 @@ class FreeArcs:
         self.before = Solved(own, state, None)
         return self._posed(own, arcs, before)
 
-    def without_smooth_ends(self) -> SearchState | None:
-        """Poses the problem of this part again, with arcs of controls that all begin with a jump; returns the state from which
-        its search starts, or None if they did before.
+    def otherwise(self, state: SearchState) -> SearchState | None:
+        """Poses the problem of this part again with other beginnings of arcs, after a search that has failed; returns the
+        state from which its search starts, or None if these have been tried.
 
-        A control that comes close to its bound before it jumps there looks as if it did not jump.
+        A control that is close to its bound before it jumps there looks as if it did not jump: then all arcs of controls
+        begin with a jump. If they did, those begin smoothly before which the control is close to its bound in `state`.
         """
-        before, own = self.before, self.own
-        if before is None or own is None or not any(x.is_smooth for x in self.arcs):
+        if self.before is None or self.own is None or self.problem is None:
             return None
-        return self._posed(own, [x._replace(is_smooth=False) for x in self.arcs], before)
+        jumps = not any(x.is_smooth for x in self.arcs)
+        smooth = [jumps and self._may_be_smooth(x, state) for x in self.arcs]
+        self.tried.append([x.is_smooth for x in self.arcs])
+        if smooth in self.tried:
+            return None
+        arcs = [x._replace(is_smooth=new) for x, new in zip(self.arcs, smooth, strict=True)]
+        return self._posed(self.own, arcs, self.before)
+
+    def _may_be_smooth(self, arc: BoundaryArc, state: SearchState) -> bool:
+        """Whether `arc`, of a control, begins where one of a state ends, with the control close to its bound before."""
+        assert self.own is not None
+        follows = any(x.order > 0 and not x.touches and x.end == arc.begin for x in self.arcs)
+        if arc.order > 0 or not follows:
+            return False
+        distances = np.abs(np.asarray(state.w.slack, float)[..., arc.row] - arc.bound(self.own))
+        return bool(distances[arc.intervals(self.own).start - 1, -1] < CLOSE * np.max(distances))
 
     def _posed(self, own: Transcription, arcs: list[BoundaryArc], before: Solved) -> SearchState:
         """Poses the problem on the mesh of `own`, with nodes at the ends of `arcs`; returns the state from which its search
