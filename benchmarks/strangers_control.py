@@ -723,9 +723,8 @@ KNOWN = {
 QUICK = ["backwards in a corridor", "Zermelo"]
 
 
-def solved(name: str) -> dict[str, Any]:
+def solved(name: str, known: Known) -> dict[str, Any]:
     """Solves a problem from a cold start and prints its row."""
-    known = KNOWN[name]
     began = time.perf_counter()
     result = control.solve(known.make(), known.method)
     seconds = time.perf_counter() - began
@@ -750,17 +749,13 @@ def solved(name: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    found = solve_asked(KNOWN, QUICK, solved, __doc__)
+def run(benchmark: str, known: dict[str, Known], quick: list[str], description: str | None) -> None:
+    """Solves the problems that the command line asks for, and prints a line of JSON."""
+    found = solve_asked(known, quick, lambda name: solved(name, known[name]), description)
     wrong, holds = ([name for name, row in found.items() if row[key]] for key in ("wrong", "holds"))
-    line = {
-        "benchmark": "strangers_control",
-        "wrong": wrong,
-        "holds": len(holds),
-        "problems": found,
-    }
+    line = {"benchmark": benchmark, "wrong": wrong, "holds": len(holds), "problems": found}
     print(json.dumps(line, ensure_ascii=False))
 
 
 if __name__ == "__main__":
-    main()
+    run("strangers_control", KNOWN, QUICK, __doc__)
