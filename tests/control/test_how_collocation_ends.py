@@ -145,6 +145,17 @@ def test_conditions_met_by_parameters_alone():
     assert positive
 
 
+def test_a_parameter_of_small_curvature_beside_stiff_equations():
+    """T₀ = Σ a aᵀ + κ b bᵀ with Σ = 2.5e9 and κ = 0.6, as equations along the path make it: the solution along b is r/κ."""
+    a, b = np.array([100.0, 30.0]), np.array([-30.0, 100.0]) / np.hypot(100.0, 30.0)
+    T = jnp.asarray(2.5e9 * np.outer(a, a) + 0.6 * np.outer(b, b))
+    S, T, across, convex = _border(jnp.zeros((0, 0)), T, jnp.zeros((0, 2)))
+    factored: Any = SimpleNamespace(S=S, T=T, C=jnp.zeros((0, 2)), across=across)
+    _, p = _border_solve(factored, jnp.zeros(0), jnp.asarray(-1e-3 * b))
+    assert convex
+    assert float(b @ np.asarray(p)) == pytest.approx(1e-3 / 0.6, rel=0.1)
+
+
 def test_a_straight_guess_is_bent(search):
     """A constant guess gets a wave with another phase in each control, as large as the largest control: 0.5 (sin π +
     1), 0.5 (sin 3π/2 + 1)."""
