@@ -17,7 +17,8 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._collocation._at_solution import has_free_arcs
-from jaxhamel.control._mesh._meeting_arcs import _meeting, _on, _Run
+from jaxhamel.control._mesh._boundary_arcs import Side, on_bound
+from jaxhamel.control._mesh._meeting_arcs import _meeting, _Run
 
 DRAG, FASTEST, LENGTH = 0.3, 1.0, 3.0
 
@@ -168,4 +169,6 @@ def test_points_at_the_bound_beside_those_that_bind():
     """Where a control jumps its multiplier is zero, so that a point on the bound does not count as binding."""
     binds = np.array([True, True, False, False, False, False])
     distances = np.array([0.0, 1e-9, 1e-5, 1.0, 1e-5, 1.0])
-    assert _on(binds, distances).tolist() == [True, True, True, False, False, False]
+    side = Side(np.arange(6.0), distances, np.zeros(6), binds)
+    assert on_bound(side, beside=True).tolist() == [True, True, True, False, False, False]
+    assert on_bound(side).tolist() == binds.tolist()

@@ -157,7 +157,7 @@ def _arcs_on(side: Side, longest_touch: int) -> list[tuple[float, float]]:
     represented.
     """
     found = []
-    for first, last in runs(_on_bound(side)):
+    for first, last in runs(on_bound(side)):
         these = slice(first, last + 1)
         if last - first < longest_touch:
             weights = np.maximum(side.multipliers[these], 0.0)
@@ -182,13 +182,17 @@ def _ends_of_arc(side: Side, first: int, last: int) -> tuple[float, float]:
     return begin, 1.0 if last == len(side.times) - 1 else float(end)
 
 
-def _on_bound(side: Side) -> Bool[np.ndarray, " K"]:
-    """Whether the limit is on its bound at each point: it binds there, or lies close between two points where it binds."""
+def on_bound(side: Side, beside: bool = False) -> Bool[np.ndarray, " K"]:
+    """Whether the limit is on its bound at each point: it binds there, or lies close between two points where it binds.
+
+    `beside`: close points beside those where it binds count, too, since at a jump the multiplier comes to zero.
+    """
     on = side.binds.copy()
-    for first, last in runs(side.distances < ON_BOUND * np.max(side.distances)):
-        inside = np.flatnonzero(side.binds[first : last + 1])
+    for first, last in runs(side.binds | (side.distances < ON_BOUND * np.max(side.distances))):
+        inside = first + np.flatnonzero(side.binds[first : last + 1])
         if inside.size:
-            on[first + inside[0] : first + inside[-1] + 1] = True
+            begin, end = (first, last) if beside else (inside[0], inside[-1])
+            on[begin : end + 1] = True
     return on
 
 

@@ -72,7 +72,7 @@ def junctions_of(
         return []
     sides = _sides(transcription, state, parts)
     nodes = np.asarray(transcription.shares, float)
-    found = [time for side in sides for time in _on(side, switches)]
+    found = [time for side in sides for time in _of_bound(side, switches)]
     return sorted(found + [time for side in sides for time in _beyond_first_points(side, nodes)])
 
 
@@ -145,7 +145,7 @@ def _all_binding(binds: Bool[np.ndarray, "N s"], distance, z) -> Bool[np.ndarray
     return binds | (z * np.max(distance) > distance * np.max(z))
 
 
-def _on(side: _Side, switches: Sequence[Switch]) -> list[float]:
+def _of_bound(side: _Side, switches: Sequence[Switch]) -> list[float]:
     """The junctions of one bound."""
     jumps = [x for x in switches if x.row == side.row]
     binds = side.binds.ravel()

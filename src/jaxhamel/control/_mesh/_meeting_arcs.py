@@ -13,14 +13,14 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import (
-    ON_BOUND,
     BoundaryArc,
+    on_bound,
     orders,
     point_times,
     runs,
@@ -100,7 +100,7 @@ def _runs(transcription: Transcription, state: SearchState, row: int, order: int
     found, least = [], SHORTEST if order == 0 else len(transcription.rule.points)
     for is_upper, side in sides_of(transcription, state, row):
         last_point = len(side.binds) - 1
-        for first, last in runs(_on(side.binds, side.distances)):
+        for first, last in runs(on_bound(side, beside=True)):
             at_end = first == 0 or last == last_point
             if order == 2 or last - first + 1 >= least or at_end:
                 found.append(_Run(row, order, is_upper, first, last))
@@ -159,13 +159,3 @@ def _begins_smoothly(
     side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
     before = side.distances[side.times < arc.begin][-len(transcription.rule.points) :]
     return bool(np.mean(before) < CLOSE * np.max(side.distances))
-
-
-def _on(
-    binds: Bool[np.ndarray, " K"], distances: Float[np.ndarray, " K"]
-) -> Bool[np.ndarray, " K"]:
-    """The points that bind, and those beside them that are close to the bound: at a jump the multiplier comes to zero."""
-    on = binds.copy()
-    for first, last in runs(binds | (distances < ON_BOUND * np.max(distances))):
-        on[first : last + 1] = np.any(binds[first : last + 1])
-    return on
