@@ -16,7 +16,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._collocation._at_solution import has_free_arcs
+from jaxhamel.control._collocation._at_solution import frees_arcs, has_free_arcs
 from jaxhamel.control._mesh._boundary_arcs import Side, on_bound
 from jaxhamel.control._mesh._meeting_arcs import _meeting, _Run
 
@@ -124,6 +124,19 @@ def test_no_further_program_without_time_for_it():
     )  # fmt: skip
     assert not has_free_arcs(cast(Any, search))
     assert taken == [solution]
+
+
+@pytest.mark.parametrize("chooses", [True, False])
+def test_arcs_are_looked_for_on_gauss_points_if_the_search_chooses_the_points(chooses):
+    """After points have changed and changed back, too. `Collocation(points="gauss")` keeps its points."""
+    begun = []
+    yes = SimpleNamespace(may_align=True, rounds=0, arcs=[])
+    search = SimpleNamespace(
+        tight=SimpleNamespace(rule=SimpleNamespace(points=(0.2, 0.8))), refinement=yes, tightening=yes, arcs=yes,
+        may_change_points=False, chooses_points=chooses, is_solved=lambda: True, go_on=begun.append, transcription=None,
+        state=None, parts=None, free_arcs=SimpleNamespace(begin=lambda solved: solved),
+    )  # fmt: skip
+    assert frees_arcs(cast(Any, search)) == bool(begun) == chooses
 
 
 def run(row, first, last, is_upper=True):

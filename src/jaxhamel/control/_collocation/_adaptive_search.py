@@ -93,7 +93,8 @@ class AdaptiveSearch(AbstractSearch):
         least = 1e-12 if dtype == jnp.float64 else 1e-5
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
-        self.may_change_points: bool = method.points == "auto"
+        self.chooses_points: bool = method.points == "auto"
+        self.may_change_points: bool = self.chooses_points
         self.gauss: Solved | None = (
             None  # the solution before the points changed, while arcs are looked for
         )

@@ -131,7 +131,7 @@ def frees_arcs(search: AdaptiveSearch) -> bool:
     """Continues with arcs as equations and their times as unknowns, if each begins where another ends; returns whether it
     does."""
     radau = search.tight.rule.points[-1] == 1.0
-    may_begin = search.refinement.may_align and (radau or search.may_change_points)
+    may_begin = search.refinement.may_align and (radau or search.chooses_points)
     if not (may_begin and search.is_solved()) or search.tightening.rounds or search.arcs.arcs:
         return False
     state = search.free_arcs.begin(Solved(search.transcription, search.state, search.parts))
