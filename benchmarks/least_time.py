@@ -112,6 +112,30 @@ def quadrotor():
     return problem(rate, [0.0] * 5, [0.0, 4.0], zero(2), (end_time(),), given, [0.0] * 5)
 
 
+class Body(jaxhamel.System):
+    """A body in the plane, with a torque and a thrust ahead."""
+
+    mass: jax.Array
+    space = jaxhamel.SE2()
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * self.mass * (v[1] ** 2 + v[2] ** 2) + 0.05 * v[0] ** 2
+
+    def force(self, t, q, v, control):
+        return jnp.stack([control[0], control[1], 0.0 * control[0]])
+
+
+def body():
+    most = jnp.array([0.2, 1.0])
+    turn = control.PathLimit(lambda t, q, u, control: u[0], -0.5, 0.5, name="turn rate")
+    speed = control.PathLimit(lambda t, q, u, control: u[1], -1.0, 1.0, name="speed")
+    rest = control.StateAtEnd(q=jnp.array([1.0, 2.0, 1.0]), u=jnp.zeros(3))
+    constraints = rest, limited(-most, most, "torque and thrust"), END, turn, speed
+    return control.ControlProblem(
+        Body(jnp.array(1.0)), jnp.zeros(3), jnp.zeros(3), jnp.array([0.0, 4.0]), zero(2), (end_time(),), constraints
+    )  # fmt: skip
+
+
 def gantry():
     """Two axes with limits of force and speed; the shorter way leaves its force free."""
     rate = lambda t, y, c: jnp.concatenate([y[2:], c])
@@ -145,6 +169,7 @@ KNOWN = {
     "drive": Known(lambda: drive(1.0), None, None),
     "arm with elbow": Known(arm_with_elbow, None, None),
     "quadrotor with tilt": Known(quadrotor, None, None),
+    "body with thrust": Known(body, None, None),
     "gantry": Known(gantry, 2 / 0.7 + 0.7, FAMILY),
     "motor": Known(lambda: motor(0.4, 2.0), 4.533717002, None),
     "motor, more current": Known(lambda: motor(0.5, 2.0), 4.091427138, None),

@@ -171,6 +171,16 @@ def test_an_end_meets_the_closest_beginning():
     assert known[3, True] == known[1, False]
 
 
+def test_arcs_meet_that_one_control_drives():
+    """A torque (row 0) keeps a turn rate (row 2), a thrust (row 1) a speed (row 3); they change at almost the same time."""
+    found = [run(2, 0, 19), run(1, 0, 21), run(0, 23, 39), run(3, 22, 39)]
+    known = _meeting(found, TIMES, longest=8, driven_by=[{0}, {1}, {0}, {1}])
+    assert known is not None
+    assert known[0, True] == known[2, False]
+    assert known[1, True] == known[3, False]
+    assert _meeting(found, TIMES, longest=8, driven_by=[{1}, {1}, {0}, {0}]) is None
+
+
 @pytest.mark.parametrize(
     "found", [[run(0, 0, 9), run(1, 12, 25)], [run(0, 0, 9), run(1, 20, 39)], [run(0, 5, 39)]]
 )

@@ -110,15 +110,30 @@ def needs_points_at_nodes(transcription: Transcription, state: SearchState, part
 
 def orders(transcription: Transcription, parts: Parts) -> list[int]:
     """The order of each row of the limits: 0, if it depends on the control; 1; or 2, which stands for all higher ones."""
+    zeroth, first = (np.any(x, axis=1) for x in _effects(transcription, parts))
+    return np.where(zeroth, 0, np.where(first, 1, 2)).tolist()
+
+
+def controls_of(transcription: Transcription, parts: Parts) -> list[set[int]]:
+    """The numbers of the controls on which each row of the limits depends, or its rate; all controls for higher orders."""
+    zeroth, first = _effects(transcription, parts)
+    which = np.where(np.any(zeroth, axis=1)[:, None], zeroth, first)
+    which = np.where(np.any(which, axis=1)[:, None], which, True)
+    return [set(np.flatnonzero(row).tolist()) for row in which]
+
+
+def _effects(
+    transcription: Transcription, parts: Parts
+) -> tuple[Bool[np.ndarray, "r m"], Bool[np.ndarray, "r m"]]:
+    """Whether each row of the limits, and whether its rate, depends on each control."""
     d, m = transcription.size, transcription.n_controls
     jacobian = np.asarray(parts.points.jacobian, float)
     rates, rows = jacobian[:, :, :d], jacobian[:, :, d:]
-    by_control = np.max(np.abs(rows[..., d : d + m]), axis=(0, 1, 3), initial=0.0)
+    by_control = np.max(np.abs(rows[..., d : d + m]), axis=(0, 1), initial=0.0)
     of_rate = np.einsum("ijrd,ijdm->ijrm", rows[..., :d], rates[..., d : d + m])
     size = np.einsum("ijrd,ijdm->ijrm", np.abs(rows[..., :d]), np.abs(rates[..., d : d + m]))
     rounding = 1e3 * float(jnp.finfo(parts.points.jacobian.dtype).eps) * np.max(size, initial=0.0)
-    first = np.max(np.abs(of_rate), axis=(0, 1, 3), initial=0.0) > rounding
-    return np.where(by_control > 0.0, 0, np.where(first, 1, 2)).tolist()
+    return by_control > 0.0, np.max(np.abs(of_rate), axis=(0, 1), initial=0.0) > rounding
 
 
 def sides_of(transcription: Transcription, state: SearchState, row: int) -> list[tuple[bool, Side]]:

@@ -20,6 +20,7 @@ from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import (
     BoundaryArc,
+    controls_of,
     on_bound,
     orders,
     point_times,
@@ -64,7 +65,8 @@ def meeting_arcs(
     longest = LONGEST_GAP * len(transcription.rule.points)
     touches = [x for x in found if _touches(x, found, transcription)]
     found = _joined([x for x in found if x not in touches], longest)
-    meeting = _meeting(found, point_times(transcription).ravel(), longest)
+    driven_by = controls_of(transcription, parts)
+    meeting = _meeting(found, point_times(transcription).ravel(), longest, driven_by)
     if meeting is None:
         return []
     arcs = [
@@ -130,11 +132,16 @@ def _are_one(before: _Run, run: _Run, found: list[_Run], longest: int) -> bool:
 
 
 def _meeting(
-    found: list[_Run], times: Float[np.ndarray, " K"], longest: int
+    found: list[_Run],
+    times: Float[np.ndarray, " K"],
+    longest: int,
+    driven_by: list[set[int]] | None = None,
 ) -> dict[tuple[int, bool], float] | None:
     """The time of each end of each run, by (number of the run, whether it is its last time); None if one end is not known.
 
     An end and the beginning closest to it meet halfway between their points, if at most `longest` points are between them.
+
+    **Arguments:** `driven_by`: the controls that drive each row; the rows of two arcs that meet have one in common.
     """
     known = {(k, False): 0.0 for k, x in enumerate(found) if x.first <= AT_EDGE}
     known |= {(k, True): 1.0 for k, x in enumerate(found) if x.last >= len(times) - 1 - AT_EDGE}
@@ -142,7 +149,8 @@ def _meeting(
     for i, j in sorted(pairs, key=lambda p: abs(found[p[1]].first - found[p[0]].last)):
         last, first = found[i].last, found[j].first
         free = (i, True) not in known and (j, False) not in known
-        if free and abs(first - last) <= longest:
+        one = driven_by is None or driven_by[found[i].row] & driven_by[found[j].row]
+        if free and one and abs(first - last) <= longest:
             known[i, True] = known[j, False] = float(times[last] + times[first]) / 2
     return known if len(known) == 2 * len(found) else None
 
