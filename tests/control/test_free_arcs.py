@@ -178,7 +178,7 @@ def test_arcs_meet_that_one_control_drives():
     assert known is not None
     assert known[0, True] == known[2, False]
     assert known[1, True] == known[3, False]
-    assert _meeting(found, TIMES, longest=8, driven_by=[{1}, {1}, {0}, {0}]) is None
+    assert _meeting(found, TIMES, longest=8, driven_by=[{1}, {1}, {0}, {1}]) is None
 
 
 @pytest.mark.parametrize(
