@@ -17,7 +17,7 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._collocation._at_solution import frees_arcs, has_free_arcs
-from jaxhamel.control._mesh._boundary_arcs import Side, on_bound
+from jaxhamel.control._mesh._boundary_arcs import Side, controls_of, on_bound
 from jaxhamel.control._mesh._meeting_arcs import _meeting, _Run
 
 DRAG, FASTEST, LENGTH = 0.3, 1.0, 3.0
@@ -179,6 +179,26 @@ def test_arcs_meet_that_one_control_drives():
     assert known[0, True] == known[2, False]
     assert known[1, True] == known[3, False]
     assert _meeting(found, TIMES, longest=8, driven_by=[{1}, {1}, {0}, {1}]) is None
+
+
+def test_controls_that_drive_limits_together():
+    """Rows: three controls, and two states that controls 0 and 1 drive, each its own, or both the first one."""
+
+    def found(by_controls):
+        rates = np.array([by_controls])[:, None]  # of two states by three controls
+        limits = (
+            np.concatenate([np.zeros((3, 2)), np.eye(2)]),
+            np.concatenate([np.eye(3), np.zeros((2, 3))]),
+        )
+        jacobian = np.concatenate(
+            [np.concatenate([np.zeros((1, 1, 2, 2)), rates], axis=3), np.concatenate(limits, axis=1)[None, None]], axis=2
+        )  # fmt: skip
+        size = SimpleNamespace(size=2, n_controls=3)
+        parts = SimpleNamespace(points=SimpleNamespace(jacobian=jacobian))
+        return controls_of(cast(Any, size), cast(Any, parts))
+
+    assert found([[1.0, 0, 0], [0, 1.0, 0]]) == [{0}, {1}, {2}, {0}, {1}]
+    assert found([[1.0, 0.1, 0], [0, 1.0, 0]]) == [{0, 1}, {0, 1}, {2}, {0, 1}, {0, 1}]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate._cost_error import _between_points, on_kinks
 from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._mesh._junctions import _excess_at_nodes, _on, _Side
+from jaxhamel.control._mesh._junctions import _excess_at_nodes, _of_bound, _Side
 from tests.control.cart import least_energy
 
 B = 0.15**0.5  # |f| ≤ 5 binds for |t − 1/2| > B
@@ -173,7 +173,7 @@ def test_a_jump_onto_a_singular_arc_is_the_double_zero_of_the_multiplier(growth)
     for free in (times < 0.3, times > 0.3):
         multiplier = np.where(free, 0.0, (times - 0.3) ** 2 * (1.0 + growth * times))
         distance = np.where(free, 0.5 + 0.3 * np.cos(99.0 * times), 0.0)
-        found = _on(side(times, distance, ~free, multiplier, 0.0), ())
+        found = _of_bound(side(times, distance, ~free, multiplier, 0.0), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-3)
 
 
@@ -183,7 +183,7 @@ def test_a_junction_is_the_zero_of_the_distance_from_the_bound():
     for nodes in (np.linspace(0.0, 1.0, 5), np.linspace(0.0, 1.0, 11)):
         times = nodes[:-1, None] + np.diff(nodes)[:, None] * points
         distance = np.maximum(times**2 - 0.09, 0.0)
-        found = _on(side(times, distance, distance == 0.0, 9.0 - 9.0 * times), ())
+        found = _of_bound(side(times, distance, distance == 0.0, 9.0 - 9.0 * times), ())
         np.testing.assert_allclose(found, [0.3], atol=1e-9)
 
 
@@ -209,7 +209,7 @@ def test_what_a_control_costs_that_leaves_its_bound_at_a_node_instead_of_earlier
 
 def test_a_limit_that_binds_nowhere_has_no_junction():
     times = np.linspace(0.0, 1.0, 12).reshape(3, 4)
-    assert _on(side(times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
+    assert _of_bound(side(times, 1.0 + times, np.zeros((3, 4), bool)), ()) == []
 
 
 def test_cost_of_a_bound_that_is_not_reached():

@@ -115,11 +115,18 @@ def orders(transcription: Transcription, parts: Parts) -> list[int]:
 
 
 def controls_of(transcription: Transcription, parts: Parts) -> list[set[int]]:
-    """The numbers of the controls on which each row of the limits depends, or its rate; all controls for higher orders."""
+    """The numbers of the controls that drive each row of the limits, together with those that drive the same rows.
+
+    A control drives a row that depends on it, or whose rate does; all controls drive rows of higher orders. Rows that no
+    chain of controls connects, such as those of two axes of a table, have no control in common.
+    """
     zeroth, first = _effects(transcription, parts)
     which = np.where(np.any(zeroth, axis=1)[:, None], zeroth, first)
     which = np.where(np.any(which, axis=1)[:, None], which, True)
-    return [set(np.flatnonzero(row).tolist()) for row in which]
+    found = [set(np.flatnonzero(row).tolist()) for row in which]
+    for _ in found:
+        found = [set().union(*(other for other in found if other & own)) for own in found]
+    return found
 
 
 def _effects(
