@@ -62,9 +62,8 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     again = search.free_arcs.with_new_bounds(search.state) if broken else None
     if again is not None:
         search.go_on(again, search.pace)
-        search.since = (
-            since  # iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`
-        )
+        # Iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`.
+        search.since = since
         return True
     given = search.state, search.parts, search.tolerance
     # The problem with fixed times is another program.

@@ -44,7 +44,7 @@ MOST_CHANGES = 1
 NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a share of the distance between the two bounds
 # The largest number of iterations with the times that were found: the conditions on rates of limits, whose multipliers are
 # zero up to the barrier parameter, are left out.
-LEFT = 3
+LAST_ITERATIONS = 3
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription.
 WRONG = 3e-4
@@ -58,6 +58,7 @@ class FreeArcs:
     - `own`: the transcription with the problem's own limits, nodes near these times and Radau points; `problem`: the one
       with arcs as equations and with unknown times.
     - `arcs`: at the times of the mesh, or at those found; they stay for a finer mesh.
+    - `tried`: for each problem that was posed in vain, whether the arcs begin smoothly.
     - `nodes`: those at which arcs meet; `found`: the solution with unknown times, None without one.
     """
 
@@ -75,9 +76,7 @@ class FreeArcs:
         self.nodes: tuple[int, ...] = ()
         self.problem: Transcription | None = None
         self.rates: tuple[int, ...] = ()
-        self.tried: list[
-            list[bool]
-        ] = []  # whether the arcs begin smoothly, for each problem that was posed in vain
+        self.tried: list[list[bool]] = []
         self.changes = 0  # the number of times that the bounds of the nodes have changed
         self.found: Solved | None = None
 
@@ -198,7 +197,7 @@ class FreeArcs:
         free, fixed = fixed_again(Solved(self.problem, state, parts))
         own = dataclasses.replace(self.own, shares=fixed[0].shares)
         fixed = without_rates(*fixed, len(self.rates))
-        state = more_iterations(*fixed, tolerance, jnp.asarray(LEFT))[0]
+        state = more_iterations(*fixed, tolerance, jnp.asarray(LAST_ITERATIONS))[0]
         if not bool(state.done) or largest_excess(own, state) > self.violation:
             return None
         found = as_limits(own, fixed[0], state)
