@@ -32,9 +32,8 @@ from jaxhamel.control._mesh._missing_arcs import with_missing, with_pulses
 # The longest part of a motion between two arcs that meet, in intervals: points next to a jump are on neither bound.
 LONGEST_GAP = 2
 AT_EDGE = 1  # an arc begins with the motion if this number of points, or fewer, come before it; likewise at its end
-SHORTEST = (
-    2  # the least number of points of an arc of a control that is not at an end of the motion
-)
+# The least number of points of an arc of a control that is not at an end of the motion.
+SHORTEST = 2
 
 # A control reaches its bound without a jump if its mean distance from it, at as many points before as an interval has, is
 # at most this share of the largest distance.
@@ -65,6 +64,7 @@ def meeting_arcs(
     longest = LONGEST_GAP * len(transcription.rule.points)
     touches = [x for x in found if _touches(x, found, transcription)]
     found = _joined([x for x in found if x not in touches], longest)
+    found = [x for x in found if _is_long(x, transcription)]
     driven_by = controls_of(transcription, parts)
     meeting = _meeting(found, point_times(transcription).ravel(), longest, driven_by)
     if meeting is None:
@@ -98,15 +98,21 @@ def _touch_point(run: _Run, transcription: Transcription, state: SearchState) ->
 
 
 def _runs(transcription: Transcription, state: SearchState, row: int, order: int) -> list[_Run]:
-    """The runs of points on both bounds of one row."""
-    found, least = [], SHORTEST if order == 0 else len(transcription.rule.points)
-    for is_upper, side in sides_of(transcription, state, row):
-        last_point = len(side.binds) - 1
-        for first, last in runs(on_bound(side, beside=True)):
-            at_end = first == 0 or last == last_point
-            if order == 2 or last - first + 1 >= least or at_end:
-                found.append(_Run(row, order, is_upper, first, last))
-    return found
+    """The runs of points on both bounds of one row; of a control only those that are long enough for an arc."""
+    found = [
+        _Run(row, order, is_upper, *ends)
+        for is_upper, side in sides_of(transcription, state, row)
+        for ends in runs(on_bound(side, beside=True))
+    ]
+    return [x for x in found if order > 0 or _is_long(x, transcription)]
+
+
+def _is_long(run: _Run, transcription: Transcription) -> bool:
+    """Whether the points of a run may be those of an arc; one of order 2, or at an end of the motion, may be short."""
+    last_point = transcription.lower.shape[0] * transcription.lower.shape[1] - 1
+    least = SHORTEST if run.order == 0 else len(transcription.rule.points)
+    at_end = run.first == 0 or run.last == last_point
+    return run.order == 2 or at_end or run.last - run.first + 1 >= least
 
 
 def _joined(found: list[_Run], longest: int) -> list[_Run]:

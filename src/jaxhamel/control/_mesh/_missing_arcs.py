@@ -7,10 +7,12 @@ is not on its bound. Or a force changes its sign for a moment: the mesh shows tw
 where the force is less.
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
-from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Parts
 from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._mesh._boundary_arcs import (
@@ -22,7 +24,7 @@ from jaxhamel.control._mesh._boundary_arcs import (
 )
 from jaxhamel.control._mesh._switches import rows_by_control
 
-# A state counts as off its bound at the first or the last point if its distance is more than this share of the largest one.
+# A state counts as off its bound at the first or the last time if its distance is more than this share of the largest one.
 CLOSE = 0.1
 # A control that leaves its bound for a shorter time, as a share of the quadrature weight of a point, does not count.
 SHORTEST = 0.05
@@ -41,14 +43,32 @@ def with_missing(
     rows = rows_by_control(transcription, parts)
     if len(rows) != 1:
         return arcs
-    found = list(arcs)
+    found, at_ends = list(arcs), _limits_at_ends(transcription, state.w)
     for arc in sorted((x for x in arcs if x.order == 1), key=lambda x: x.begin):
         side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
         on = (side.times > arc.begin) & (side.times < arc.end)
         rises = _effect(transcription, parts, rows[0], arc.row, on) > 0.0
-        found = _with_one_before(found, arc, side, (rows[0], rises == arc.is_upper))
-        found = _with_one_at_end(found, arc, side, (rows[0], rises != arc.is_upper))
+        bounds = arc.bound(transcription)[[0, -1], [0, -1]]
+        far = CLOSE * np.max(side.distances)
+        off = [bool(abs(x[arc.row] - b) > far) for x, b in zip(at_ends, bounds, strict=True)]
+        found = _with_one_before(found, arc, side, (rows[0], rises == arc.is_upper), off[0])
+        found = _with_one_at_end(found, arc, side, (rows[0], rises != arc.is_upper), off[1])
     return found
+
+
+def _limits_at_ends(
+    transcription: Transcription, w: CollocationPoint
+) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " r"]]:
+    """The values of the limits at the first and at the last node."""
+    intervals = transcription.intervals(w)
+
+    def at(k: int, share: float, X):
+        interval = jax.tree.map(lambda x: x[k], intervals)
+        y = jnp.concatenate([X, w.c[k, k], w.p])
+        return np.asarray(transcription.limit(interval, jnp.asarray(share, y.dtype), y), float)
+
+    last = jnp.concatenate([w.x[-2][None], w.X[-1]])
+    return at(0, 0.0, w.x[0]), at(-1, 1.0, transcription.constants("end") @ last)
 
 
 def with_pulses(
@@ -110,11 +130,12 @@ def _effect(
 
 
 def _with_one_before(
-    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool]
+    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool], is_off: bool
 ) -> list[BoundaryArc]:
     """Adds an arc of a control that ends where `arc`, of a state, begins, unless there is one.
 
-    **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row.
+    **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row; `is_off`: whether
+    the state is off its bound at the first time.
     """
     before = [x for x in arcs if x.end == arc.begin]
     if any(x.order > 0 and x.row != arc.row for x in before):
@@ -125,7 +146,7 @@ def _with_one_before(
     if before:
         room = (side.times[first] - side.times[first - 1]) / 4
         begin, end = arc.begin - room, arc.begin + room
-    elif arc.begin == 0.0 and _is_off(side, 0):
+    elif arc.begin == 0.0 and is_off:
         begin, end = 0.0, float(side.times[0])
     else:
         return arcs
@@ -135,11 +156,11 @@ def _with_one_before(
 
 
 def _with_one_at_end(
-    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool]
+    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool], is_off: bool
 ) -> list[BoundaryArc]:
     """Adds an arc of a control at the end of the motion if `arc`, of a state, lasts to the last interval but the state is
-    not on its bound at the last point. `wanted` is as in `_with_one_before`."""
-    if arc.end < 1.0 or not _is_off(side, -1):
+    not on its bound at the last time. `wanted` and `is_off` are as in `_with_one_before`."""
+    if arc.end < 1.0 or not is_off:
         return arcs
     begin = float(side.times[-1])
     short = BoundaryArc(wanted[0], 0, wanted[1], begin, 1.0)
@@ -148,8 +169,3 @@ def _with_one_at_end(
         return x[:3] == arc[:3] and x.end == arc.end
 
     return [*(x._replace(end=begin) if same(x) else x for x in arcs), short]
-
-
-def _is_off(side: Side, k: int) -> bool:
-    """Whether the point k is off its bound."""
-    return float(side.distances[k]) > CLOSE * float(np.max(side.distances))
