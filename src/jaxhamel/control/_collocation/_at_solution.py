@@ -65,7 +65,7 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
         # Iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`.
         search.since = since
         return True
-    given = search.state, search.parts, search.tolerance
+    given = search.state, search.parts, search.tolerance, search.finer_mesh.may_begin
     # The problem with fixed times is another program.
     posed = search.free_arcs.end(*given) if done and search.has_time() else None
     if posed is None:

@@ -36,7 +36,7 @@ class CollocationPoint(NamedTuple):
 
     - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`; the first base stays.
     - `X`: stages `(N, s, d)`; `c`: controls `(N, s, m)`; `p`: the end time where it is free, the free coordinates of the
-      first node, the design parameters, the moving nodes' shares of the duration.
+      first node, the design parameters, the lengths between moving nodes as shares of the duration.
     - `slack`: of the limits, at the collocation points of each interval, `(N, s, r)`.
     """
 
@@ -51,8 +51,8 @@ class CollocationPoint(NamedTuple):
 class Interval(NamedTuple):
     """Bases and nodes at both ends of an interval; its start and length as shares of the duration.
 
-    `by_nodes`: the derivatives of start and length by the shares of F moving nodes, `(2, F)`; `start` and `length` are then
-    their values with all of these shares 0.
+    `by_nodes`: the derivatives of start and length by the F lengths between moving nodes among p, `(2, F)`; `start` and
+    `length` are then their values with all of these lengths 0.
     """
 
     q: Configuration
@@ -68,7 +68,8 @@ class Transcription(eqx.Module):
     """A problem on a mesh. All costs are divided by `cost_unit`.
 
     - `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`.
-    - `moving`: numbers of nodes whose shares are unknowns; the nodes between these keep their proportions.
+    - `moving`: numbers of nodes whose shares are unknowns; the nodes between these keep their proportions. Among p are the
+      lengths between moving nodes, without the one of the number `remainder`, which follows from the others.
     - `sizes`: the sizes of unknowns and equations, by which the search scales them; None: all are 1.
     """
 
@@ -91,6 +92,7 @@ class Transcription(eqx.Module):
     designs: tuple[DesignParameter, ...]
     moving: tuple[int, ...] = eqx.field(static=True)
     sizes: TypicalSizes | None = None
+    remainder: int = eqx.field(static=True, default=0)
 
     @property
     def size(self) -> int:
@@ -126,7 +128,7 @@ class Transcription(eqx.Module):
         return self.system.space.retract(along(w.q, 0), x[:n]), x[n:]
 
     def shares_at(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
-        """The times of the nodes as shares of the duration, with those of the moving nodes among p."""
+        """The times of the nodes as shares of the duration, with the lengths between moving nodes among p."""
         if not self.moving:
             return self.shares
         weights = self._weights_of_moving()
@@ -136,13 +138,24 @@ class Transcription(eqx.Module):
         return p[self.n_parameters - len(self.moving) : self.n_parameters]
 
     def _weights_of_moving(self) -> Float[Array, "N+1 F+1"]:
-        """The shares of all nodes by those of the moving nodes and of the last node, which is 1."""
+        """The shares of all nodes by the lengths between moving nodes among p, and their constant part."""
         ends = np.array([0, *self.moving, self.shares.shape[0] - 1])
         after = np.clip(np.searchsorted(ends, np.arange(ends[-1] + 1), "right"), 1, len(ends) - 1)
         a, b = self.shares[ends[after - 1]], self.shares[ends[after]]
         part = ((self.shares - a) / (b - a))[:, None]
-        one = np.eye(len(ends), dtype=self.shares.dtype)
-        return ((1 - part) * one[after - 1] + part * one[after])[:, 1:]
+        one = jnp.asarray(self._ends_by_lengths(), self.shares.dtype)
+        return (1 - part) * one[after - 1] + part * one[after]
+
+    def _ends_by_lengths(self) -> Float[np.ndarray, "F+2 F+1"]:
+        """The shares of the first node, the moving nodes and the last node by the lengths among p, and their constant part.
+
+        The length left over is 1 less the others.
+        """
+        count = len(self.moving)
+        of_lengths = np.tril(np.ones((count + 2, count + 1)), -1)
+        left = of_lengths[:, self.remainder : self.remainder + 1]
+        others = np.delete(of_lengths, self.remainder, axis=1)
+        return np.concatenate([others - left, left], axis=1)
 
     def times(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
         """The times t_i of the nodes."""

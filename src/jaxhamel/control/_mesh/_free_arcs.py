@@ -25,6 +25,7 @@ from jaxhamel.control._interior_point._state import SearchState, Solved
 from jaxhamel.control._mesh._arc_errors import times_of
 from jaxhamel.control._mesh._arc_search import Posed
 from jaxhamel.control._mesh._boundary_arcs import BoundaryArc, as_limits, on_bounds, orders
+from jaxhamel.control._mesh._finer_mesh import by_errors
 from jaxhamel.control._mesh._limit_rates import (
     rows_with_rates,
     with_rates,
@@ -46,8 +47,8 @@ NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a sha
 # zero up to the barrier parameter, are left out.
 LAST_ITERATIONS = 3
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
-# multipliers are zero up to the error of the transcription.
-WRONG = 3e-4
+# multipliers are zero up to the error of the transcription. The second is for meshes that will become finer.
+WRONG, ROUGHLY_WRONG = 3e-4, 1e-2
 
 
 class FreeArcs:
@@ -168,9 +169,8 @@ class FreeArcs:
             np.asarray(x, float)[-count:]
             for x in (state.w.p, self.problem.p_lower, self.problem.p_upper)
         )
-        if not np.all(np.isfinite(at)) or np.all(
-            np.minimum(at - low, high - at) > NEAR_BOUND * (high - low)
-        ):
+        near = (at < 2 * low) | (high - at < NEAR_BOUND * (high - low))
+        if not np.all(np.isfinite(at)) or not np.any(near):
             return None
         self.changes += 1
         _, fixed = fixed_again(Solved(self.problem, state, None))
@@ -185,10 +185,13 @@ class FreeArcs:
         self.arcs = []
         return before
 
-    def end(self, state: SearchState, parts: Any, tolerance: Scalar) -> Posed | None:
+    def end(
+        self, state: SearchState, parts: Any, tolerance: Scalar, may_refine: bool = False
+    ) -> Posed | None:
         """Ends this part with the problem's own limits and the times that were found; None if these are not right.
 
-        They are not if a limit is violated, or if a multiplier has another sign than that of its bound.
+        They are not if a limit is violated, or if a multiplier has another sign than that of its bound. If this mesh is too
+        coarse and the search `may_refine` it, multipliers need not be as exact.
         """
         if self.problem is None or self.own is None:
             return None
@@ -197,11 +200,16 @@ class FreeArcs:
         free, fixed = fixed_again(Solved(self.problem, state, parts))
         own = dataclasses.replace(self.own, shares=fixed[0].shares)
         fixed = without_rates(*fixed, len(self.rates))
-        state = more_iterations(*fixed, tolerance, jnp.asarray(LAST_ITERATIONS))[0]
+        state, parts, *_ = more_iterations(*fixed, tolerance, jnp.asarray(LAST_ITERATIONS))
         if not bool(state.done) or largest_excess(own, state) > self.violation:
             return None
         found = as_limits(own, fixed[0], state)
-        if found is None or _largest_wrong(found.wrong, state) > WRONG:
+        if found is None:
+            return None
+        wrong, is_coarse = _largest_wrong(found.wrong, state), may_refine
+        if WRONG < wrong <= ROUGHLY_WRONG and is_coarse:
+            is_coarse = by_errors(Solved(own, state, parts)) > 1.0
+        if wrong > (ROUGHLY_WRONG if is_coarse else WRONG):
             return None
         self.before, self.found = None, free
         times = {0.0: 0.0, 1.0: 1.0, **dict(zip(times_of(self.arcs), self.meetings, strict=True))}

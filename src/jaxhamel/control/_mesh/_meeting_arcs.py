@@ -31,7 +31,8 @@ from jaxhamel.control._mesh._missing_arcs import with_missing, with_pulses
 
 # The longest part of a motion between two arcs that meet, in intervals: points next to a jump are on neither bound.
 LONGEST_GAP = 2
-AT_EDGE = 1  # an arc begins with the motion if this number of points, or fewer, come before it; likewise at its end
+# An arc begins with the motion if this number of points, or fewer, and no other arc come before it; likewise at its end.
+AT_EDGE = 1
 # The least number of points of an arc of a control that is not at an end of the motion.
 SHORTEST = 2
 
@@ -149,15 +150,18 @@ def _meeting(
 
     **Arguments:** `driven_by`: the controls that drive each row; the rows of two arcs that meet have one in common.
     """
-    known = {(k, False): 0.0 for k, x in enumerate(found) if x.first <= AT_EDGE}
-    known |= {(k, True): 1.0 for k, x in enumerate(found) if x.last >= len(times) - 1 - AT_EDGE}
+    first = [x.first <= AT_EDGE and all(y.last >= x.first for y in found) for x in found]
+    edge = len(times) - 1 - AT_EDGE
+    last = [x.last >= edge and all(y.first <= x.last for y in found) for x in found]
+    known = {(k, False): 0.0 for k, is_first in enumerate(first) if is_first}
+    known |= {(k, True): 1.0 for k, is_last in enumerate(last) if is_last}
     pairs = itertools.permutations(range(len(found)), 2)
     for i, j in sorted(pairs, key=lambda p: abs(found[p[1]].first - found[p[0]].last)):
-        last, first = found[i].last, found[j].first
+        end, begin = found[i].last, found[j].first
         free = (i, True) not in known and (j, False) not in known
         one = driven_by is None or driven_by[found[i].row] & driven_by[found[j].row]
-        if free and one and abs(first - last) <= longest:
-            known[i, True] = known[j, False] = float(times[last] + times[first]) / 2
+        if free and one and abs(begin - end) <= longest:
+            known[i, True] = known[j, False] = float(times[end] + times[begin]) / 2
     return known if len(known) == 2 * len(found) else None
 
 

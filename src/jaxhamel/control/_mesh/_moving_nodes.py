@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
@@ -21,34 +22,55 @@ from jaxhamel.control._scaling._sizes import TypicalSizes
 
 BARRIER = 1e-6  # the least barrier parameter μ with which a search with moving nodes begins
 ITERATIONS = 30  # the largest number of iterations with moving nodes
-ROOM = 0.45  # the part of the distance to the next moving node by which a node may move
+# The part of a length between moving nodes by which it may shrink. The length left over, which is the longest one, shrinks
+# by at most the same part if all others grow as much as they may.
+ROOM = 0.9
 
 
-def with_moving(transcription: Transcription, nodes: tuple[int, ...]) -> Transcription:
-    """The transcription with the shares of `nodes` as unknowns, at the end of p."""
-    shares = transcription.shares[jnp.asarray(nodes)]
-    ends = jnp.concatenate([jnp.zeros(1, shares.dtype), shares, jnp.ones(1, shares.dtype)])
-    room = ROOM * jnp.diff(ends)
+def with_moving(
+    transcription: Transcription, nodes: tuple[int, ...], remainder: int | None = None
+) -> Transcription:
+    """The transcription with the lengths between `nodes` as unknowns, at the end of p, as shares of the duration.
+
+    `remainder`: the number of the length that is left over; None: the longest one.
+    """
+    transcription = dataclasses.replace(transcription, moving=nodes)
+    if remainder is None:
+        remainder = int(np.argmax(np.asarray(_all_lengths(transcription))))
+    transcription = dataclasses.replace(transcription, remainder=remainder)
+    lengths, left = lengths_between(transcription), _all_lengths(transcription)[remainder]
     return dataclasses.replace(
         transcription,
-        moving=nodes,
-        p_lower=jnp.concatenate([transcription.p_lower, shares - room[:-1]]),
-        p_upper=jnp.concatenate([transcription.p_upper, shares + room[1:]]),
-        sizes=_with_more(transcription.sizes, shares),
+        p_lower=jnp.concatenate([transcription.p_lower, (1 - ROOM) * lengths]),
+        p_upper=jnp.concatenate([transcription.p_upper, lengths + ROOM * left / len(nodes)]),
+        sizes=_with_more(transcription.sizes, lengths),
     )
 
 
-def _with_more(sizes: TypicalSizes | None, shares: Float[Array, " F"]) -> TypicalSizes | None:
-    """The sizes with those of the moving nodes' shares, which are 1."""
+def lengths_between(transcription: Transcription) -> Float[Array, " F"]:
+    """The lengths between moving nodes, as shares of the duration, without the one that is left over."""
+    all_lengths = _all_lengths(transcription)
+    return jnp.concatenate(
+        [all_lengths[: transcription.remainder], all_lengths[transcription.remainder + 1 :]]
+    )
+
+
+def _all_lengths(transcription: Transcription) -> Float[Array, " F+1"]:
+    """The lengths between the first node, the moving nodes and the last node."""
+    return jnp.diff(transcription.shares[jnp.asarray([0, *transcription.moving, -1])])
+
+
+def _with_more(sizes: TypicalSizes | None, lengths: Float[Array, " F"]) -> TypicalSizes | None:
+    """The sizes with those of the lengths between moving nodes, which are 1."""
     if sizes is None:
         return None
-    return sizes._replace(p=jnp.concatenate([sizes.p, jnp.ones_like(shares)]))
+    return sizes._replace(p=jnp.concatenate([sizes.p, jnp.ones_like(lengths)]))
 
 
 def transcribed_like(found: Transcription, problem: ControlProblem) -> Transcription:
     """The transcription of `problem` on the mesh of `found`, with the same moving nodes."""
     new = transcribe(problem, found.rule, found.shares, found.cost_unit)
-    return with_moving(new, found.moving) if found.moving else new
+    return with_moving(new, found.moving, found.remainder) if found.moving else new
 
 
 class MovingNodes:
@@ -101,14 +123,13 @@ def freed(fixed: Solved, nodes: tuple[int, ...]) -> tuple[Transcription, SearchS
     barrier = jnp.asarray(BARRIER, fixed.state.mu.dtype)
     new = with_moving(fixed.transcription, nodes)
     w, duals = fixed.state.w, fixed.state.duals
-    shares = fixed.transcription.shares[jnp.asarray(nodes)]
-    count = len(nodes)
-    low = barrier / (shares - new.p_lower[-count:])
-    high = barrier / (new.p_upper[-count:] - shares)
+    lengths, count = lengths_between(new), len(nodes)
+    low = barrier / (lengths - new.p_lower[-count:])
+    high = barrier / (new.p_upper[-count:] - lengths)
     duals = duals._replace(
         p_low=jnp.concatenate([duals.p_low, low]), p_high=jnp.concatenate([duals.p_high, high])
     )
-    w = w._replace(p=jnp.concatenate([w.p, shares]))
+    w = w._replace(p=jnp.concatenate([w.p, lengths]))
     mu = jnp.maximum(fixed.state.mu, barrier)
     return new, resumed(fixed.state._replace(w=w, duals=duals, mu=mu))
 
@@ -121,9 +142,9 @@ def fixed_again(free: Solved) -> tuple[Solved, tuple[Transcription, SearchState]
     lower, upper = old.p_lower[own], old.p_upper[own]
     sizes = old.sizes and old.sizes._replace(p=old.sizes.p[own])
     fixed = dataclasses.replace(
-        old, moving=(), shares=old.shares_at(state.w.p), p_lower=lower, p_upper=upper, sizes=sizes
-    )
+        old, moving=(), remainder=0, shares=old.shares_at(state.w.p), p_lower=lower, p_upper=upper, sizes=sizes,
+    )  # fmt: skip
     duals = state.duals._replace(p_low=state.duals.p_low[own], p_high=state.duals.p_high[own])
     w = state.w._replace(p=state.w.p[own])
-    solved = free._replace(transcription=with_moving(fixed, old.moving))
+    solved = free._replace(transcription=with_moving(fixed, old.moving, old.remainder))
     return solved, (fixed, resumed(state._replace(w=w, duals=duals)))
