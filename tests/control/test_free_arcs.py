@@ -121,6 +121,7 @@ def test_no_further_program_without_time_for_it():
     search = SimpleNamespace(
         free_arcs=arcs, state=SimpleNamespace(done=True, stuck=0), parts=None, tolerance=1e-9, since=0,
         rows=[{"cost": 1.0}], has_time=lambda: False, take_solution=taken.append,
+        finer_mesh=SimpleNamespace(may_begin=True),
     )  # fmt: skip
     assert not has_free_arcs(cast(Any, search))
     assert taken == [solution]
