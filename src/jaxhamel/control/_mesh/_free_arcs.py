@@ -13,7 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import rule
@@ -93,8 +93,8 @@ class FreeArcs:
         arcs = meeting_arcs(old, state, parts)
         times = times_of(arcs)
         shares = with_nodes_at(np.asarray(old.shares, float), times) if times else None
-        if shares is None:
-            return None
+        if shares is None or len(set(_nodes_at(times, shares))) < len(times):
+            return None  # the mesh has too few nodes, or two times are too close to each other
         points = rule("radau", len(old.rule.points))
         own = on_mesh(old, jnp.asarray(shares), points)
         own = dataclasses.replace(own, cost_unit=old.cost_unit, sizes=old.sizes)
@@ -150,8 +150,7 @@ class FreeArcs:
         searched = on_bounds(with_rates(own, self.rates), arcs)
         searched = zero_where_arcs_begin(searched, arcs, self.rates)
         state = carried_over(before.transcription, before.state, searched)
-        shares = np.asarray(own.shares, float)
-        self.nodes = tuple(int(np.argmin(np.abs(shares - time))) for time in times_of(arcs))
+        self.nodes = _nodes_at(times_of(arcs), np.asarray(own.shares, float))
         self.problem, state = freed(Solved(searched, state, None), self.nodes)
         return state
 
@@ -223,6 +222,11 @@ class FreeArcs:
             return []
         shares = np.asarray(self.found.transcription.shares_at(self.found.state.w.p), float)
         return shares[list(self.nodes)].tolist()
+
+
+def _nodes_at(times: list[float], shares: Float[np.ndarray, " N+1"]) -> tuple[int, ...]:
+    """The numbers of the nodes that are closest to `times`."""
+    return tuple(int(np.argmin(np.abs(shares - time))) for time in times)
 
 
 def _largest_wrong(wrong: Bool[np.ndarray, "N s r"], state: SearchState) -> float:

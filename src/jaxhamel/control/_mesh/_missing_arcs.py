@@ -47,13 +47,23 @@ def with_missing(
     for arc in sorted((x for x in arcs if x.order == 1), key=lambda x: x.begin):
         side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
         on = (side.times > arc.begin) & (side.times < arc.end)
-        rises = _effect(transcription, parts, rows[0], arc.row, on) > 0.0
+        effect = _effect(transcription, parts, rows[0], arc.row, on)
         bounds = arc.bound(transcription)[[0, -1], [0, -1]]
-        far = CLOSE * np.max(side.distances)
-        off = [bool(abs(x[arc.row] - b) > far) for x, b in zip(at_ends, bounds, strict=True)]
-        found = _with_one_before(found, arc, side, (rows[0], rises == arc.is_upper), off[0])
-        found = _with_one_at_end(found, arc, side, (rows[0], rises != arc.is_upper), off[1])
+        away = [float(abs(x[arc.row] - b)) for x, b in zip(at_ends, bounds, strict=True)]
+        before = BoundaryArc(rows[0], 0, (effect > 0.0) == arc.is_upper, 0.0, 1.0)
+        after = before._replace(is_upper=not before.is_upper)
+        speeds = [abs(effect) * _jump(transcription, state, x, on) for x in (before, after)]
+        found = _with_one_before(found, arc, side, before, away[0], speeds[0])
+        found = _with_one_at_end(found, arc, side, after, away[1], speeds[1])
     return found
+
+
+def _jump(
+    transcription: Transcription, state: SearchState, to: BoundaryArc, on: Bool[np.ndarray, " K"]
+) -> float:
+    """The mean distance at the points `on` of the limit's row from the bound of `to`."""
+    value = np.asarray(state.w.slack, float)[..., to.row]
+    return float(np.mean(np.abs(value - to.bound(transcription)).ravel()[on]))
 
 
 def _limits_at_ends(
@@ -118,7 +128,7 @@ def _pulse(
 def _effect(
     transcription: Transcription, parts: Parts, by: int, row: int, on: Bool[np.ndarray, " K"]
 ) -> float:
-    """A number with the sign of the change of the rate of `row`, a function of the state, where the row `by` grows.
+    """The change of the rate of `row`, a function of the state, by that of the row `by`; rates are per duration.
 
     The controls change along the gradient of `by`; the result is the mean over the points `on`.
     """
@@ -126,44 +136,60 @@ def _effect(
     jacobian = np.asarray(parts.points.jacobian, float)
     jacobian = jacobian.reshape(len(on), *jacobian.shape[2:])[on]
     of_rate = np.einsum("kd,kdm->km", jacobian[:, d + row, :d], jacobian[:, :d, d : d + m])
-    return float(np.mean(np.sum(of_rate * jacobian[:, d + by, d : d + m], axis=1)))
+    gradient = jacobian[:, d + by, d : d + m]
+    lengths = np.repeat(
+        np.diff(np.asarray(transcription.shares, float)), len(transcription.rule.points)
+    )[on]
+    by_row = np.sum(of_rate * gradient, axis=1) / np.sum(gradient**2, axis=1)
+    return float(np.mean(by_row / lengths))
 
 
 def _with_one_before(
-    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool], is_off: bool
+    arcs: list[BoundaryArc],
+    arc: BoundaryArc,
+    side: Side,
+    wanted: BoundaryArc,
+    away: float,
+    speed: float,
 ) -> list[BoundaryArc]:
     """Adds an arc of a control that ends where `arc`, of a state, begins, unless there is one.
 
-    **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row; `is_off`: whether
-    the state is off its bound at the first time.
+    **Arguments:** `wanted`: the row of the added arc, and whether it is on the upper bound of this row; `away`: the distance
+    of the state from its bound at the first time; `speed`: that with which the control of `wanted` moves the state.
     """
     before = [x for x in arcs if x.end == arc.begin]
     if any(x.order > 0 and x.row != arc.row for x in before):
         return arcs  # the control that keeps another limit drives this state to its bound
-    if any(x[:3] == (wanted[0], 0, wanted[1]) for x in before):
+    if any(x[:3] == wanted[:3] for x in before):
         return arcs
     first = int(np.searchsorted(side.times, arc.begin))
     if before:
-        room = (side.times[first] - side.times[first - 1]) / 4
+        room = float(side.times[first] - side.times[first - 1]) / 4
+        room = min(room, float(side.distances[first - 1]) / speed / 2)
         begin, end = arc.begin - room, arc.begin + room
-    elif arc.begin == 0.0 and is_off:
-        begin, end = 0.0, float(side.times[0])
+    elif arc.begin == 0.0 and away > CLOSE * np.max(side.distances):
+        begin, end = 0.0, min(float(side.times[0]), away / speed)
     else:
         return arcs
-    short = BoundaryArc(wanted[0], 0, wanted[1], float(begin), float(end))
+    short = wanted._replace(begin=begin, end=end)
     moved = [x._replace(end=short.begin) if x in before else x for x in arcs]
     return [*(x._replace(begin=short.end) if x == arc else x for x in moved), short]
 
 
 def _with_one_at_end(
-    arcs: list[BoundaryArc], arc: BoundaryArc, side: Side, wanted: tuple[int, bool], is_off: bool
+    arcs: list[BoundaryArc],
+    arc: BoundaryArc,
+    side: Side,
+    wanted: BoundaryArc,
+    away: float,
+    speed: float,
 ) -> list[BoundaryArc]:
     """Adds an arc of a control at the end of the motion if `arc`, of a state, lasts to the last interval but the state is
-    not on its bound at the last time. `wanted` and `is_off` are as in `_with_one_before`."""
-    if arc.end < 1.0 or not is_off:
+    not on its bound at the last time. The other arguments are as in `_with_one_before`."""
+    if arc.end < 1.0 or away <= CLOSE * np.max(side.distances):
         return arcs
-    begin = float(side.times[-1])
-    short = BoundaryArc(wanted[0], 0, wanted[1], begin, 1.0)
+    begin = max(float(side.times[-1]), 1.0 - away / speed)
+    short = wanted._replace(begin=begin, end=1.0)
 
     def same(x):
         return x[:3] == arc[:3] and x.end == arc.end
