@@ -47,12 +47,15 @@ def with_missing(
     for arc in sorted((x for x in arcs if x.order == 1), key=lambda x: x.begin):
         side = dict(sides_of(transcription, state, arc.row))[arc.is_upper]
         on = (side.times > arc.begin) & (side.times < arc.end)
+        if not np.any(on):
+            continue
         effect = _effect(transcription, parts, rows[0], arc.row, on)
         bounds = arc.bound(transcription)[[0, -1], [0, -1]]
         away = [float(abs(x[arc.row] - b)) for x, b in zip(at_ends, bounds, strict=True)]
         before = BoundaryArc(rows[0], 0, (effect > 0.0) == arc.is_upper, 0.0, 1.0)
         after = before._replace(is_upper=not before.is_upper)
-        speeds = [abs(effect) * _jump(transcription, state, x, on) for x in (before, after)]
+        jumps = [_jump(transcription, state, x, on) for x in (before, after)]
+        speeds = [max(abs(effect) * x, float(np.finfo(float).tiny)) for x in jumps]
         found = _with_one_before(found, arc, side, before, away[0], speeds[0])
         found = _with_one_at_end(found, arc, side, after, away[1], speeds[1])
     return found
@@ -140,7 +143,8 @@ def _effect(
     lengths = np.repeat(
         np.diff(np.asarray(transcription.shares, float)), len(transcription.rule.points)
     )[on]
-    by_row = np.sum(of_rate * gradient, axis=1) / np.sum(gradient**2, axis=1)
+    squares = np.sum(gradient**2, axis=1)
+    by_row = np.sum(of_rate * gradient, axis=1) / np.where(squares > 0.0, squares, 1.0)
     return float(np.mean(by_row / lengths))
 
 
