@@ -14,6 +14,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._certificate._endings import on_coarse_mesh
 from jaxhamel.control._collocation._adaptive_search import MOST_BENDS
 from jaxhamel.control._collocation._before_solution import begin_elastic
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
@@ -164,3 +165,13 @@ def test_midpoints_hold_as_many_points_as_the_mesh():
     np.testing.assert_allclose(found.shares, np.linspace(0.0, 1.0, 16), atol=1e-14)
     assert found.rule.points == (0.5,)
     assert jax.tree.leaves(found.costs) == jax.tree.leaves(own.costs)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"), [(-300.0, "300 time constants"), (-5.0, ""), (np.nan, "")]
+)
+def test_a_mesh_that_is_too_coarse_for_the_motion(rate, words):
+    """A motor of 0.1 mH on 80 intervals of 50 ms: its current changes within 0.2 ms."""
+    found = on_coarse_mesh(np.array([[[[0.0, 1.0], [0.0, rate]]]]))
+    assert words in found
+    assert bool(found) == bool(words)

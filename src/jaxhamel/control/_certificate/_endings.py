@@ -31,6 +31,8 @@ SMALL = 1e-4  # a violation below this share of the largest one comes from the b
 CROSSED = 3e-3
 # Places for each point at which the violations of limits that cannot be met are measured.
 FINEST_GRID = 200
+# The longest interval, in time constants of the motion, on which a contradiction is believed.
+LONGEST_IN_TIME_CONSTANTS = 50.0
 PRESSED = 0.01  # a constraint that holds is named if relaxing it by its size lowers the sum of violations by this or more
 
 
@@ -107,6 +109,23 @@ def without_bound(costs: tuple[Any, ...], value: float) -> str:
     return (
         f"the cost falls below {value:.1e} by {names}; bound the control or the state by "
         "control.PathLimit, or add control.ControlEnergy"
+    )
+
+
+def on_coarse_mesh(rates: Float[np.ndarray, "N s d d"]) -> str:
+    """Words for a contradiction on a mesh whose intervals are far longer than a time constant of the motion, since it may
+    come from the mesh; empty on other meshes.
+
+    **Arguments:** `rates`: the derivatives of h f, the changes of the state over the intervals, by the state.
+    """
+    if not np.all(np.isfinite(rates)):
+        return ""
+    longest = np.max(np.abs(np.linalg.eigvals(rates)), initial=0.0)
+    if longest <= LONGEST_IN_TIME_CONSTANTS:
+        return ""
+    return (
+        f" on a mesh whose intervals are up to {longest:.0f} time constants of the motion long, and perhaps only there "
+        "(give more `intervals`, or leave out what decays so fast)"
     )
 
 

@@ -15,6 +15,7 @@ from jaxhamel.control._certificate._endings import (
     contradiction,
     no_step,
     not_finite,
+    on_coarse_mesh,
     rough,
     without_bound,
 )
@@ -180,7 +181,10 @@ class CollocationSearch(AdaptiveSearch):
         """The status of a search that ends with the least contradiction it has found."""
         self.take_contradiction()
         at = self.transcription, cast(Elastic, self.elastic), self.state.w, self.state.duals
-        return f"infeasible: {contradiction(*at)}"
+        d, coarse = self.transcription.size, ""
+        if self.parts is not None:  # those of the last iterate suffice
+            coarse = on_coarse_mesh(np.asarray(self.parts.points.jacobian, float)[..., :d, :d])
+        return f"infeasible{coarse}: {contradiction(*at)}"
 
     def ending(self) -> Verdict | None:
         """The verdict of a search that has ended; where no start has led further, with the contradiction found before."""
