@@ -18,6 +18,7 @@ import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._collocation._at_solution import frees_arcs, has_free_arcs
 from jaxhamel.control._mesh._boundary_arcs import Side, controls_of, on_bound
+from jaxhamel.control._mesh._free_arcs import FreeArcs
 from jaxhamel.control._mesh._meeting_arcs import _meeting, _Run
 
 DRAG, FASTEST, LENGTH = 0.3, 1.0, 3.0
@@ -114,10 +115,20 @@ def test_a_search_whose_iterations_end_beside_a_solution_has_it(fast):
     assert few.cost == pytest.approx(fast.cost, rel=1e-4)
 
 
+def test_a_length_at_its_bound_is_not_the_best_one():
+    arcs = FreeArcs(1e-7)
+    arcs.nodes = (3, 5)
+    for high, confined in (([9.0, 1e-9, 1e-8], False), ([0.0, 1e-9, 0.08], True)):
+        duals = SimpleNamespace(p_low=np.full(3, 1e-9), p_high=np.array(high))
+        assert arcs.is_confined(cast(Any, SimpleNamespace(duals=duals))) == confined
+
+
 def test_no_further_program_without_time_for_it():
     """The problem with fixed times is compiled once more; without time for that the solution before counts."""
     taken, solution = [], object()
-    arcs = SimpleNamespace(before=solution, give_up=lambda: solution)
+    arcs = SimpleNamespace(
+        before=solution, give_up=lambda: solution, is_confined=lambda state: False
+    )
     search = SimpleNamespace(
         free_arcs=arcs, state=SimpleNamespace(done=True, stuck=0), parts=None, tolerance=1e-9, since=0,
         rows=[{"cost": 1.0}], has_time=lambda: False, take_solution=taken.append,

@@ -59,7 +59,8 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     if not (done or broken) and len(search.rows) - search.since < FREE_ITERATIONS:
         return True
     since = search.since
-    again = search.free_arcs.with_new_bounds(search.state) if broken else None
+    confined = broken or (done and search.free_arcs.is_confined(search.state))
+    again = search.free_arcs.with_new_bounds(search.state) if confined else None
     if again is not None:
         search.go_on(again, search.pace)
         # Iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`.

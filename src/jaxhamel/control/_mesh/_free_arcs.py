@@ -43,6 +43,7 @@ ITERATIONS = 40  # the largest number of iterations with unknown times
 # continues with bounds about the present times; this is the largest number of such changes.
 MOST_CHANGES = 1
 NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a share of the distance between the two bounds
+CONFINED = 1e-5  # the largest multiplier of such a bound at a solution
 # The largest number of iterations with the times that were found: the conditions on rates of limits, whose multipliers are
 # zero up to the barrier parameter, are left out.
 LAST_ITERATIONS = 3
@@ -176,6 +177,14 @@ class FreeArcs:
         self.problem, state = freed(Solved(*fixed, None), self.nodes)
         return state
 
+    def is_confined(self, state: SearchState) -> bool:
+        """Whether a length between the nodes is at one of its bounds, so that its time is not the best one."""
+        count = len(self.nodes)
+        multipliers = (
+            np.asarray(x, float)[-count:] for x in (state.duals.p_low, state.duals.p_high)
+        )
+        return bool(max(np.max(x, initial=0.0) for x in multipliers) > CONFINED)
+
     def give_up(self) -> Solved:
         """Ends this part; returns the solution before it."""
         assert self.before is not None
@@ -192,7 +201,7 @@ class FreeArcs:
         They are not if a limit is violated, or if a multiplier has another sign than that of its bound. If this mesh is too
         coarse and the search `may_refine` it, multipliers need not be as exact.
         """
-        if self.problem is None or self.own is None:
+        if self.problem is None or self.own is None or self.is_confined(state):
             return None
         if any(order > 1 for order in orders(self.problem, parts)[self.own.lower.shape[-1] :]):
             return None  # the limit is of order 3 or more
