@@ -63,7 +63,7 @@ def has_free_arcs(search: AdaptiveSearch) -> bool:
     again = search.free_arcs.with_new_bounds(search.state) if confined else None
     if again is not None:
         search.go_on(again, search.pace)
-        # Iterations with the old and the new bounds have one limit, `FREE_ITERATIONS`.
+        # `FREE_ITERATIONS` limits the sum of the iterations with the old and with the new bounds.
         search.since = since
         return True
     given = search.state, search.parts, search.tolerance, search.finer_mesh.may_begin

@@ -238,7 +238,7 @@ def on_bounds(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcri
     for arc in arcs:
         at = _places(transcription, arc)
         lower[at, arc.row] = upper[at, arc.row] = arc.bound(transcription)[at]
-    return _with_bounds(transcription, lower, upper)
+    return bounded_by(transcription, lower, upper)
 
 
 def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Transcription:
@@ -247,7 +247,7 @@ def moved_inwards(transcription: Transcription, arcs: list[BoundaryArc]) -> Tran
     for arc in arcs:
         at = _places(transcription, arc)
         (upper if arc.is_upper else lower)[at, arc.row] = arc.bound(transcription)[at]
-    return _with_bounds(transcription, lower, upper)
+    return bounded_by(transcription, lower, upper)
 
 
 def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, "N s"]:
@@ -264,7 +264,7 @@ def _places(transcription: Transcription, arc: BoundaryArc) -> Bool[np.ndarray, 
     return found
 
 
-def _with_bounds(transcription: Transcription, lower, upper) -> Transcription:
+def bounded_by(transcription: Transcription, lower, upper) -> Transcription:
     bounds = tuple(jnp.asarray(x, transcription.lower.dtype) for x in (lower, upper))
     return eqx.tree_at(lambda t: (t.lower, t.upper), transcription, bounds)
 

@@ -39,13 +39,15 @@ from jaxhamel.control._mesh._transfer import carried_over
 
 FAILURES = 2  # the number of meshes on which the times were not found, after which they stay fixed
 ITERATIONS = 40  # the largest number of iterations with unknown times
-# A node may move between two bounds about its first time. A search that gets stuck with a node close to one of them
-# continues with bounds about the present times; this is the largest number of such changes.
+# Each length between nodes has two bounds about its first value. A search that gets stuck with a length close to one of them
+# continues with bounds about the present lengths; this is the largest number of such changes.
 MOST_CHANGES = 1
-NEAR_BOUND = 0.1  # the largest distance of such a node from its bound, as a share of the distance between the two bounds
+# A length counts as close to its upper bound at this distance, as a share of the distance between its two bounds, and as
+# close to its lower bound if it is less than twice that.
+NEAR_BOUND = 0.1
 CONFINED = 1e-5  # the largest multiplier of such a bound at a solution
-# The largest number of iterations with the times that were found: the conditions on rates of limits, whose multipliers are
-# zero up to the barrier parameter, are left out.
+# The largest number of iterations with the times that were found, fixed. They do without the conditions that rates of limits
+# are zero, which hardly matters at the best times.
 LAST_ITERATIONS = 3
 # The largest multiplier of the wrong sign with which a bound is kept, as a share of the largest one. Where arcs meet,
 # multipliers are zero up to the error of the transcription. The second is for meshes that will become finer.

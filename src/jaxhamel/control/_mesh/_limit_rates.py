@@ -1,7 +1,7 @@
 """Rates of limits of order 2 as further rows of a transcription: on a boundary arc the limit's rate is zero, too.
 
 The points of an interval see a function g of the state at the nodes and between them, but not its rate at the node where an
-arc of order 2 begins: a motion that arrives with ġ ≠ 0 can be on the bound at all points behind. ġ = 0 is the second of two
+arc of order 2 begins: a motion that arrives with ġ ≠ 0 can be on the bound at all later points. ġ = 0 is the second of two
 conditions there; the times of both ends of the arc are unknowns.
 """
 
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState
-from jaxhamel.control._mesh._boundary_arcs import BoundaryArc
+from jaxhamel.control._mesh._boundary_arcs import BoundaryArc, bounded_by
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._acceleration import motion
 
@@ -76,8 +76,7 @@ def zero_where_arcs_begin(
         if arc.row in rows and start > 0:
             at = start - 1, -1, first + rows.index(arc.row)
             lower[at] = upper[at] = 0.0
-    bounds = (jnp.asarray(x, searched.lower.dtype) for x in (lower, upper))
-    return dataclasses.replace(searched, **dict(zip(("lower", "upper"), bounds, strict=True)))
+    return bounded_by(searched, lower, upper)
 
 
 def without_rates(

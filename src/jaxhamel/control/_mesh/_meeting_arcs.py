@@ -31,7 +31,8 @@ from jaxhamel.control._mesh._missing_arcs import with_missing, with_pulses
 
 # The longest part of a motion between two arcs that meet, in intervals: points next to a jump are on neither bound.
 LONGEST_GAP = 2
-# An arc begins with the motion if this number of points, or fewer, and no other arc come before it; likewise at its end.
+# An arc counts as beginning at the first time if no other arc and at most this number of points come before it. The same
+# holds for arcs that end at the last time.
 AT_EDGE = 1
 # The least number of points of an arc of a control that is not at an end of the motion.
 SHORTEST = 2

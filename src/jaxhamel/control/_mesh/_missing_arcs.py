@@ -27,7 +27,7 @@ from jaxhamel.control._mesh._switches import rows_by_control
 # A state counts as off its bound at the first or the last time if its distance is more than this share of the largest one.
 CLOSE = 0.1
 # A control that leaves its bound for a shorter time, as a share of the quadrature weight of a point, does not count.
-SHORTEST = 0.05
+SHORTEST_PULSE = 0.05
 
 
 def with_missing(
@@ -64,7 +64,7 @@ def with_missing(
 def _jump(
     transcription: Transcription, state: SearchState, to: BoundaryArc, on: Bool[np.ndarray, " K"]
 ) -> float:
-    """The mean distance at the points `on` of the limit's row from the bound of `to`."""
+    """The mean distance of a control from the bound of the arc `to`, over the points `on`: the size of its jump there."""
     value = np.asarray(state.w.slack, float)[..., to.row]
     return float(np.mean(np.abs(value - to.bound(transcription)).ravel()[on]))
 
@@ -122,7 +122,7 @@ def _pulse(
     near = min(gaps, key=lambda x: abs(np.mean(side.times[x]) - time), default=slice(0, 0))
     area = (weights * side.distances)[near]
     width = float(np.sum(area) / np.max(side.distances + other.distances))
-    if not np.any(area) or width < SHORTEST * float(np.max(weights[near])):
+    if not np.any(area) or width < SHORTEST_PULSE * float(np.max(weights[near])):
         return None
     middle = float(np.average(side.times[near], weights=area))
     return middle - width / 2, middle + width / 2
@@ -163,7 +163,7 @@ def _with_one_before(
     """
     before = [x for x in arcs if x.end == arc.begin]
     if any(x.order > 0 and x.row != arc.row for x in before):
-        return arcs  # the control that keeps another limit drives this state to its bound
+        return arcs  # the control that keeps another state on its limit moves this state to its bound, without a short arc
     if any(x[:3] == wanted[:3] for x in before):
         return arcs
     first = int(np.searchsorted(side.times, arc.begin))
@@ -188,8 +188,10 @@ def _with_one_at_end(
     away: float,
     speed: float,
 ) -> list[BoundaryArc]:
-    """Adds an arc of a control at the end of the motion if `arc`, of a state, lasts to the last interval but the state is
-    not on its bound at the last time. The other arguments are as in `_with_one_before`."""
+    """Adds a short arc of a control at the end of the motion if the motion must end with the state off the bound of `arc`.
+
+    `arc` lasts to the last interval; the other arguments are as in `_with_one_before`.
+    """
     if arc.end < 1.0 or away <= CLOSE * np.max(side.distances):
         return arcs
     begin = max(float(side.times[-1]), 1.0 - away / speed)
